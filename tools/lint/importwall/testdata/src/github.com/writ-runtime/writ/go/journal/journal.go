@@ -1,0 +1,3 @@
+package journal
+
+import _ "github.com/writ-runtime/writ/go/reason"

@@ -1,0 +1,3 @@
+package b
+
+var Exported = 1

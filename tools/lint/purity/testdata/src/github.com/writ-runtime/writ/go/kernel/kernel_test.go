@@ -1,0 +1,5 @@
+package kernel
+
+import "os"
+
+var _ = os.Args
