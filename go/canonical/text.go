@@ -1,0 +1,67 @@
+package canonical
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+func validText(s string) bool { return utf8.ValidString(s) }
+
+// compareUTF16 orders names by their UTF-16 code units (RFC 8785, 3.2.3). Both must be valid UTF-8. Bytes of
+// UTF-8 already sort by code point, and the two orders differ in one case only: a character beyond U+FFFF (first
+// byte 0xf0 and up) begins with a surrogate, U+D800 to U+DBFF, and so sorts before U+E000 to U+FFFF (first byte
+// 0xee or 0xef). Continuation bytes are below 0xc0, so bytes from 0xee up are always first bytes.
+func compareUTF16(a, b string) int {
+	n := min(len(a), len(b))
+	i := 0
+	for i < n && a[i] == b[i] {
+		i++
+	}
+	if i == n {
+		return len(a) - len(b)
+	}
+	x, y := int(a[i]), int(b[i])
+	if x >= 0xee && y >= 0xee && (x >= 0xf0) != (y >= 0xf0) {
+		return y - x
+	}
+	return x - y
+}
+
+func sortedMembers(members []Member) []Member {
+	byName := func(a, b Member) int { return compareUTF16(a.Name, b.Name) }
+	if slices.IsSortedFunc(members, byName) {
+		return members
+	}
+	sorted := slices.Clone(members)
+	slices.SortFunc(sorted, byName)
+	return sorted
+}
+
+// mustEscape reports whether RFC 8785 (3.2.2.2) writes the byte as an escape. Everything else, U+007F and all
+// of non-ASCII included, is written as it is.
+func mustEscape(c byte) bool { return c < 0x20 || c == '"' || c == '\\' }
+
+// appendQuoted appends s, which must be valid UTF-8, as a JSON string in the form of RFC 8785.
+func appendQuoted(dst []byte, s string) []byte {
+	dst = append(dst, '"')
+	from := 0
+	for i := 0; i < len(s); i++ {
+		if !mustEscape(s[i]) {
+			continue
+		}
+		dst = append(dst, s[from:i]...)
+		dst = appendEscape(dst, s[i])
+		from = i + 1
+	}
+	dst = append(dst, s[from:]...)
+	return append(dst, '"')
+}
+
+func appendEscape(dst []byte, c byte) []byte {
+	if i := strings.IndexByte("\b\t\n\f\r\"\\", c); i >= 0 {
+		return append(dst, '\\', "btnfr\"\\"[i])
+	}
+	const hexDigits = "0123456789abcdef"
+	return append(dst, '\\', 'u', '0', '0', hexDigits[c>>4], hexDigits[c&0xf])
+}
