@@ -1,0 +1,78 @@
+package operation
+
+// Kind is what an operation does. The mutating calls of the executor and provider
+// protocols each have one, and so has every host service that acts for an adapter.
+type Kind string
+
+// The kinds of SPEC-014, and the host services below them.
+const (
+	Provision   Kind = "provision"
+	Materialize Kind = "materialize"
+	Freeze      Kind = "freeze_outputs"
+	Reset       Kind = "reset"
+	Destroy     Kind = "destroy"
+
+	Prepare    Kind = "prepare"
+	Start      Kind = "start"
+	Checkpoint Kind = "checkpoint"
+	Cancel     Kind = "cancel"
+	Collect    Kind = "collect"
+	Cleanup    Kind = "cleanup"
+
+	// Launch is the host service by which an adapter has a process started in the
+	// attested environment: a sub-operation of start.
+	Launch Kind = "launch"
+)
+
+// Closing reports whether k may begin under a fence in its closing phase: these
+// kinds stop, keep or remove, and start nothing new. Asking (reconcile) begins no
+// operation and is always allowed.
+func (k Kind) Closing() bool {
+	switch k {
+	case Cancel, Freeze, Collect, Cleanup, Reset, Destroy:
+		return true
+	}
+	return false
+}
+
+// ReceiptName is the name that SPEC-014 gives to the receipt of k.
+func (k Kind) ReceiptName() string {
+	switch k {
+	case Provision:
+		return "ProvisionReceipt"
+	case Materialize:
+		return "MaterializationReceipt"
+	case Freeze:
+		return "OutputFreezeReceipt"
+	case Reset:
+		return "ResetReceipt"
+	case Destroy:
+		return "DestructionReceipt"
+	case Prepare:
+		return "PrepareReceipt"
+	case Start:
+		return "StartReceipt"
+	case Checkpoint:
+		return "CheckpointOperationReceipt"
+	case Cancel:
+		return "CancelReceipt"
+	case Collect:
+		return "CollectionReceipt"
+	case Cleanup:
+		return "CleanupReceipt"
+	case Launch:
+		return "LaunchReceipt"
+	}
+	return ""
+}
+
+// Known reports whether k is a registered kind.
+func (k Kind) Known() bool { return k.ReceiptName() != "" }
+
+// Kinds returns every registered kind.
+func Kinds() []Kind {
+	return []Kind{
+		Provision, Materialize, Freeze, Reset, Destroy,
+		Prepare, Start, Checkpoint, Cancel, Collect, Cleanup, Launch,
+	}
+}
