@@ -1,0 +1,39 @@
+package kernel
+
+import (
+	"github.com/writ-runtime/writ/go/attestation"
+	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/lifecycle"
+)
+
+// provisional are the states of an environment from which it can fail, be lost or be
+// withdrawn.
+//
+//writ:immutable a list of registered states
+var provisional = []lifecycle.State{"requested", "provisioned", "attested", "materialized", "active", "freezing"}
+
+// Requested is the body of environment.requested.
+type Requested struct {
+	Manifest canonical.Digest `json:"manifest"`
+	// Resource is the name that everything living for the environment bears.
+	Resource string `json:"resource"`
+}
+
+// Attest records what the environment measured of itself. The comparison with the
+// manifest is made again here, so that no caller can wave a difference through.
+type Attest struct {
+	Expected attestation.Expectation
+	Report   attestation.Report
+}
+
+func (c Attest) decide(d *decision) error {
+	differences := d.kernel.facts.Compare(c.Expected, c.Report)
+	if err := attestation.Refuse(differences, d.state.Resource); err != nil {
+		return err
+	}
+	g, err := report("EnvironmentAttestation", c.Report)
+	if err != nil {
+		return err
+	}
+	return d.of("environment.attested", c.Report, g)
+}

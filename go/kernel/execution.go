@@ -1,0 +1,224 @@
+package kernel
+
+import (
+	"github.com/writ-runtime/writ/go/lifecycle"
+	"github.com/writ-runtime/writ/go/protocol"
+	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/go/workorder"
+)
+
+// executing are the states of an execution that can still fail, be cancelled or be
+// lost.
+//
+//writ:immutable a list of registered states
+var executing = []lifecycle.State{"prepared", "starting", "running", "completion_reported", "collecting"}
+
+// Complete records that polling found nothing of the workload running any more, and
+// how each launched process ended.
+type Complete struct {
+	Report protocol.CompletionReport
+}
+
+func (c Complete) decide(d *decision) error {
+	for _, key := range c.Report.Launches {
+		if o, ok := d.state.Operation(key); !ok || !o.Settled() {
+			return wrongState(string(key), "the workload is reported complete while a launched process is unaccounted for")
+		}
+	}
+	g, err := report("CompletionReport", c.Report)
+	if err != nil {
+		return err
+	}
+	return d.of("execution.completion_reported", c.Report, g)
+}
+
+// Fail records that the attempt did not succeed, from wherever it stands. A loss or
+// an unknown opens reconciliation instead: what is not known is not called failed.
+type Fail struct {
+	Failure
+}
+
+// Failure is the body of the …failed, …lost and …unknown events.
+type Failure struct {
+	Conclusion workorder.Conclusion `json:"conclusion"`
+	// Stage is the operation kind at which it went wrong.
+	Stage  string      `json:"stage,omitempty"`
+	Code   reason.Code `json:"code"`
+	Detail string      `json:"detail"`
+	Remedy string      `json:"remedy,omitempty"`
+}
+
+func (c Fail) decide(d *decision) error {
+	if c.Conclusion == workorder.Lost || c.Conclusion == workorder.Unknown {
+		return d.lose(c.Failure)
+	}
+	g, err := report("FailureReport", c.Failure)
+	if err != nil {
+		return err
+	}
+	if d.in(ExecutionMachine, executing...) {
+		if err := d.of("execution.failed", c.Failure, g); err != nil {
+			return err
+		}
+	}
+	if d.in(EnvironmentMachine, provisional...) {
+		if err := d.of("environment.failed", c.Failure, g); err != nil {
+			return err
+		}
+	}
+	return d.conclude("attempt.failed", "work_order.failed", c.Failure)
+}
+
+// lose marks execution and environment as lost or unknown, each from where it stands.
+func (d *decision) lose(f Failure) error {
+	g, err := report("FailureReport", f)
+	if err != nil {
+		return err
+	}
+	family := lifecycle.Family("")
+	switch {
+	case d.in(ExecutionMachine, "prepared", "cancellation_requested"):
+		family = "execution.lost_closing"
+	case d.in(ExecutionMachine, "cancelling"):
+		family = "execution.cancel_lost"
+	case d.in(ExecutionMachine, executing...) && f.Conclusion == workorder.Unknown:
+		family = "execution.unknown"
+	case d.in(ExecutionMachine, executing...):
+		family = "execution.lost"
+	}
+	if family != "" {
+		if err := d.of(family, f, g); err != nil {
+			return err
+		}
+	}
+	if d.in(EnvironmentMachine, provisional...) {
+		return d.of("environment.unknown", f, g)
+	}
+	return nil
+}
+
+// conclude reports the attempt's result and closes attempt and work order with it.
+func (d *decision) conclude(attempt, order lifecycle.Family, f Failure) error {
+	r := workorder.Result{
+		Kind: workorder.ResultKind, Attempt: d.state.Attempt, Conclusion: f.Conclusion,
+		Code: f.Code, Detail: f.Detail, Remedy: f.Remedy, Stage: f.Stage,
+	}
+	g, err := report("AttemptResult", r)
+	if err != nil {
+		return err
+	}
+	if !d.in(AttemptMachine, "reconciling") {
+		if err := d.of("attempt.result_reported", r, g); err != nil {
+			return err
+		}
+		if err := d.of(attempt, nil, g); err != nil {
+			return err
+		}
+	} else if err := d.of(attempt, r, g); err != nil {
+		return err
+	}
+	return d.of(order, struct {
+		Attempt workorder.AttemptID `json:"attempt"`
+	}{d.state.Attempt}, g)
+}
+
+// Reconciled closes what was lost with what the provider found under the
+// environment's name. Nothing is assumed: a resource that is not gone stays unknown
+// and waits for a person.
+type Reconciled struct {
+	Found protocol.EnvironmentReconciliation
+}
+
+func (c Reconciled) decide(d *decision) error {
+	cancelled := d.state.CancelReason != ""
+	f := Failure{Conclusion: workorder.Lost, Code: reason.AttemptLost,
+		Detail: "the supervisor or the environment was lost while the attempt ran; nothing of it is left",
+		Remedy: "run the work order again: nothing had left the environment"}
+	attempt, order, execution, environment := lifecycle.Family("attempt.reconciled_retryable"), lifecycle.Family("work_order.failed"),
+		lifecycle.Family("execution.reconciled_failed"), lifecycle.Family("environment.reconciled_failed")
+	switch {
+	case !c.Found.Gone:
+		f = Failure{Conclusion: workorder.Unknown, Code: reason.AttemptUnknown,
+			Detail: "something of the attempt may still be alive: it could be neither found nor ended",
+			Remedy: "end what bears the name " + c.Found.Resource + ", then decide what became of it"}
+		attempt, order = "attempt.unknown_terminal", "work_order.unknown_terminal"
+		execution, environment = "execution.unknown_terminal", "environment.unknown_terminal"
+	case cancelled:
+		f = Failure{Conclusion: workorder.Cancelled, Code: reason.AttemptCancelled, Detail: "cancelled: " + d.state.CancelReason}
+		attempt, order, execution = "attempt.reconciled_cancelled", "work_order.cancelled", "execution.reconciled_cancelled"
+	}
+	if d.in(AttemptMachine, "cancellation_requested") {
+		if err := d.unproven(); err != nil {
+			return err
+		}
+	}
+	if d.in(ExecutionMachine, "lost", "unknown") {
+		g, err := report("ReconciliationResult", c.Found)
+		if err != nil {
+			return err
+		}
+		if err := d.of("execution.reconciling", nil); err != nil {
+			return err
+		}
+		if err := d.of(execution, c.Found, g); err != nil {
+			return err
+		}
+	}
+	if d.in(EnvironmentMachine, "unknown") {
+		g, err := report("EnvironmentReconciliation", c.Found)
+		if err != nil {
+			return err
+		}
+		if err := d.of("environment.reconciling", nil); err != nil {
+			return err
+		}
+		if err := d.of(environment, c.Found, g); err != nil {
+			return err
+		}
+	}
+	if d.in(AttemptMachine, "leased", "running") {
+		// The supervisor lives: the loss was the environment's. The attempt passes
+		// through reconciliation like one whose supervisor died.
+		fenced := Fenced{Generation: d.state.Generation + 1, Why: "the environment was lost"}
+		g, err := report("FenceObservation", fenced)
+		if err != nil {
+			return err
+		}
+		if err := d.of("attempt.fenced", fenced, g); err != nil {
+			return err
+		}
+		if err := d.of("work_order.reconciling", nil, g); err != nil {
+			return err
+		}
+	}
+	if !d.in(AttemptMachine, "reconciling") {
+		return nil
+	}
+	return d.conclude(attempt, order, f)
+}
+
+// unproven opens the reconciliation of a cancellation that was tried and not proven.
+func (d *decision) unproven() error {
+	f := Failure{Conclusion: workorder.Unknown, Stage: "cancel", Code: reason.AttemptUnknown,
+		Detail: "the cancellation could not be proven"}
+	if err := d.of("attempt.reconciling", f); err != nil {
+		return err
+	}
+	if err := d.of("work_order.reconciling", f); err != nil {
+		return err
+	}
+	if d.in(ExecutionMachine, "cancelling") {
+		g, err := report("FailureReport", f)
+		if err != nil {
+			return err
+		}
+		if err := d.of("execution.cancel_unknown", f, g); err != nil {
+			return err
+		}
+		if d.in(EnvironmentMachine, provisional...) {
+			return d.of("environment.unknown", f, g)
+		}
+		return nil
+	}
+	return d.lose(f)
+}

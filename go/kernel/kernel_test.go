@@ -1,0 +1,494 @@
+package kernel_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/writ-runtime/writ/go/attemptbundle"
+	"github.com/writ-runtime/writ/go/attestation"
+	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/kernel"
+	"github.com/writ-runtime/writ/go/lifecycle"
+	"github.com/writ-runtime/writ/go/operation"
+	"github.com/writ-runtime/writ/go/protocol"
+	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/go/workorder"
+	"github.com/writ-runtime/writ/testing/fixture"
+)
+
+// life drives one attempt through the kernel as a supervisor would, and keeps every
+// event, so that a test can replay them.
+type life struct {
+	t      *testing.T
+	kernel kernel.Kernel
+	state  kernel.State
+	events []lifecycle.Event
+	// turns are the lengths of events after each commit: a crash falls between two.
+	turns []int
+}
+
+func newLife(t *testing.T) *life { return &life{t: t, kernel: fixture.Kernel(t)} }
+
+// do decides the commands and fails the test if they are refused.
+func (l *life) do(commands ...kernel.Command) kernel.Decision {
+	l.t.Helper()
+	d, err := l.kernel.Decide(l.state, commands...)
+	if err != nil {
+		l.t.Fatalf("%T: %v", commands[0], err)
+	}
+	l.state = d.State
+	l.events = append(l.events, d.Events...)
+	l.turns = append(l.turns, len(l.events))
+	return d
+}
+
+// refused decides the commands and fails the test unless they are refused with the code.
+func (l *life) refused(code reason.Code, commands ...kernel.Command) {
+	l.t.Helper()
+	before := l.state.Events()
+	_, err := l.kernel.Decide(l.state, commands...)
+	r, ok := reason.As(err)
+	if !ok || r.Code != code {
+		l.t.Fatalf("got %v, want a refusal with %s", err, code)
+	}
+	if l.state.Events() != before {
+		l.t.Fatal("a refused command changed the state")
+	}
+}
+
+// next returns the plan, and fails the test if there is none.
+func (l *life) next() kernel.Plan {
+	l.t.Helper()
+	p, err := l.kernel.Next(l.state)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return p
+}
+
+// begin begins all that the plan wants begun and returns the intents.
+func (l *life) begin(kinds ...operation.Kind) []operation.Intent {
+	l.t.Helper()
+	p := l.next()
+	var got []operation.Kind
+	for _, in := range p.Begin {
+		got = append(got, in.Kind)
+	}
+	if !slices.Equal(got, kinds) {
+		l.t.Fatalf("next wants %v (%+v), want %v", got, p, kinds)
+	}
+	for _, in := range p.Begin {
+		l.do(kernel.Begin{Intent: in})
+	}
+	return p.Begin
+}
+
+// settle is the command that settles an intent with the given knowledge.
+func (l *life) settle(in operation.Intent, k operation.Knowledge) kernel.Settle {
+	receipt, err := canonical.Marshal(protocol.Receipt{
+		Kind: protocol.ReceiptKind, Operation: in.Key, Digest: in.Digest, Knowledge: k, Generation: l.state.Generation,
+	})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return kernel.Settle{Key: in.Key, Outcome: operation.Outcome{Knowledge: k}, Receipt: receipt, Generation: l.state.Generation}
+}
+
+func (l *life) applied(in operation.Intent) kernel.Settle { return l.settle(in, operation.Applied) }
+
+func (l *life) reserve() *attemptbundle.Compiled {
+	r := fixture.Reserved(l.t, l.kernel)
+	l.do(fixture.Submit(), kernel.Reserve{Reservation: r})
+	return fixture.Bundle(l.t, l.kernel, r, nil)
+}
+
+func (l *life) activate() {
+	l.do(kernel.Activate{Bundle: l.reserve(), NowUnixMilli: fixture.Now})
+}
+
+func (l *life) attest() kernel.Attest {
+	expected, report := fixture.Attestation(l.t)
+	return kernel.Attest{Expected: expected, Report: report}
+}
+
+// prepared drives the attempt until its execution may start.
+func (l *life) prepared() {
+	l.activate()
+	in := l.begin(operation.Provision, operation.Materialize, operation.Prepare)
+	l.do(l.applied(in[0]), l.attest(), l.applied(in[1]), l.applied(in[2]))
+}
+
+// running drives the attempt until its workload has been launched.
+func (l *life) running() []operation.Intent {
+	l.prepared()
+	return l.begin(operation.Start, operation.Launch)
+}
+
+// completed drives the attempt until its workload is reported complete.
+func (l *life) completed() {
+	in := l.running()
+	l.do(l.applied(in[0]), l.applied(in[1]), kernel.Complete{Report: protocol.CompletionReport{Launches: []operation.Key{in[1].Key}}})
+}
+
+func (l *life) finish() {
+	l.completed()
+	in := l.begin(operation.Freeze, operation.Collect)
+	l.do(l.applied(in[0]), l.applied(in[1]))
+	if !l.next().Reduce {
+		l.t.Fatalf("a collected attempt waits for %+v, not for its reduction", l.next())
+	}
+	l.do(kernel.Accept{})
+	in = l.begin(operation.Cleanup, operation.Destroy)
+	l.do(l.applied(in[0]), l.applied(in[1]))
+}
+
+func (l *life) want(machine string, state lifecycle.State) {
+	l.t.Helper()
+	if got := l.state.Of(machine).State; got != state {
+		l.t.Errorf("%s is %q, want %q", machine, got, state)
+	}
+}
+
+func (l *life) wantDone(conclusion workorder.Conclusion) {
+	l.t.Helper()
+	if p := l.next(); !p.Done {
+		l.t.Errorf("the attempt is not done: %+v", p)
+	}
+	if l.state.Result == nil || l.state.Result.Conclusion != conclusion {
+		l.t.Errorf("the attempt came to %+v, want %s", l.state.Result, conclusion)
+	}
+}
+
+func TestHappyPath(t *testing.T) {
+	l := newLife(t)
+	l.finish()
+	l.want(kernel.WorkOrderMachine, "applied")
+	l.want(kernel.ReservationMachine, "consumed")
+	l.want(kernel.AttemptMachine, "accepted")
+	l.want(kernel.ExecutionMachine, "completed")
+	l.want(kernel.EnvironmentMachine, "destroyed")
+	l.wantDone(workorder.Succeeded)
+}
+
+// Replaying the events of a life gives the state that deciding gave.
+func TestReplay(t *testing.T) {
+	l := newLife(t)
+	l.finish()
+	var s kernel.State
+	for _, e := range l.events {
+		var err error
+		if s, err = l.kernel.Reduce(s, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.Events() != l.state.Events() || s.Of(kernel.AttemptMachine) != l.state.Of(kernel.AttemptMachine) {
+		t.Errorf("replay came to %+v, deciding to %+v", s, l.state)
+	}
+	for _, o := range l.state.Operations() {
+		if got, ok := s.Operation(o.Intent.Key); !ok || string(got.Record.Receipt) != string(o.Record.Receipt) {
+			t.Errorf("replay lost the receipt of %s", o.Intent.Key)
+		}
+	}
+}
+
+func TestNothingBeginsBeforeActivation(t *testing.T) {
+	l := newLife(t)
+	bundle := l.reserve()
+	in := operation.Intent{
+		Key: "writ/" + operation.Key(fixture.Attempt) + "/wasm/provision/main", Digest: bundle.Digest(),
+		Kind: operation.Provision, Class: operation.Reconcilable, Resource: "r",
+	}
+	l.refused(reason.KernelNotReady, kernel.Begin{Intent: in})
+}
+
+func TestActivationHoldsTheBundleAgainstTheReservation(t *testing.T) {
+	other := fixture.Digest("other")
+	for name, change := range map[string]func(*attemptbundle.Bundle){
+		"reservation digest": func(b *attemptbundle.Bundle) { b.Reservation.Digest = other },
+		"reservation id":     func(b *attemptbundle.Bundle) { b.Reservation.ID = "res_other" },
+		"work order":         func(b *attemptbundle.Bundle) { b.WorkOrder.Digest = other },
+		"role":               func(b *attemptbundle.Bundle) { b.Role.Package = other },
+		"context":            func(b *attemptbundle.Bundle) { b.Context = other },
+		"prompt":             func(b *attemptbundle.Bundle) { b.Prompt = other },
+		"environment":        func(b *attemptbundle.Bundle) { b.Environment.Limits.MemoryBytes++ },
+		"grant":              func(b *attemptbundle.Bundle) { b.Requested = other },
+		"fence":              func(b *attemptbundle.Bundle) { b.Fence.Generation++ },
+		"budget":             func(b *attemptbundle.Bundle) { b.Ceilings.Tokens++ },
+		"transitions":        func(b *attemptbundle.Bundle) { b.Transitions = other },
+		"effect classes":     func(b *attemptbundle.Bundle) { b.Operations.EffectClasses = other },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLife(t)
+			l.reserve()
+			l.refused(reason.BundleDigestMismatch, kernel.Activate{
+				Bundle: fixture.Bundle(t, l.kernel, l.state.Reserved, change), NowUnixMilli: fixture.Now,
+			})
+		})
+	}
+	t.Run("stream version", func(t *testing.T) {
+		l := newLife(t)
+		l.reserve()
+		b := fixture.Bundle(t, l.kernel, l.state.Reserved, func(b *attemptbundle.Bundle) { b.Cause.ExpectedVersion++ })
+		l.refused(reason.KernelStaleFence, kernel.Activate{Bundle: b, NowUnixMilli: fixture.Now})
+	})
+	t.Run("expired", func(t *testing.T) {
+		l := newLife(t)
+		l.refused(reason.BundleExpired, kernel.Activate{Bundle: l.reserve(), NowUnixMilli: fixture.Expires})
+	})
+	t.Run("twice", func(t *testing.T) {
+		l := newLife(t)
+		l.activate()
+		b := fixture.Bundle(t, l.kernel, l.state.Reserved, nil)
+		l.refused(reason.KernelWrongState, kernel.Activate{Bundle: b, NowUnixMilli: fixture.Now})
+	})
+}
+
+func TestAnOperationIsRecordedOnce(t *testing.T) {
+	l := newLife(t)
+	l.activate()
+	in := l.begin(operation.Provision, operation.Materialize, operation.Prepare)
+	l.refused(reason.OperationUnknownOutcome, kernel.Begin{Intent: in[0]})
+	l.do(l.applied(in[0]))
+
+	before := l.state.Events()
+	d := l.do(kernel.Begin{Intent: in[0]})
+	if len(d.Begun) != 0 || len(d.Replayed) != 1 || l.state.Events() != before {
+		t.Fatalf("the same request again began %v, replayed %v", d.Begun, d.Replayed)
+	}
+	if o, _ := l.state.Operation(in[0].Key); string(d.Replayed[0].Receipt) != string(o.Record.Receipt) {
+		t.Error("the replayed receipt is not the recorded one")
+	}
+
+	other := in[0]
+	other.Digest = fixture.Digest("other")
+	l.refused(reason.OperationCollision, kernel.Begin{Intent: other})
+}
+
+func TestOnlyWhatTheBundleOrdersBegins(t *testing.T) {
+	l := newLife(t)
+	l.prepared()
+	in := l.next().Begin[1]
+	for name, change := range map[string]func(*operation.Intent){
+		"another request":  func(i *operation.Intent) { i.Digest = fixture.Digest("other") },
+		"another resource": func(i *operation.Intent) { i.Resource = "other" },
+		"another class":    func(i *operation.Intent) { i.Class = operation.ProviderIdempotent },
+		"no parent":        func(i *operation.Intent) { i.Parent = "" },
+		"another purpose": func(i *operation.Intent) {
+			i.Key = operation.Key(strings.Replace(string(i.Key), "/main", "/second", 1))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			changed := in
+			change(&changed)
+			l.refused(reason.CapabilityNotGranted, kernel.Begin{Intent: changed})
+		})
+	}
+}
+
+func TestAMismatchedAttestationStops(t *testing.T) {
+	l := newLife(t)
+	l.activate()
+	in := l.begin(operation.Provision, operation.Materialize, operation.Prepare)
+	l.do(l.applied(in[0]))
+	attest := l.attest()
+	attest.Report.Facts = attest.Report.Facts[1:]
+	l.refused(reason.EnvironmentMismatch, attest)
+	attest.Report = attestation.Report{}
+	l.refused(reason.EnvironmentMismatch, attest)
+	l.do(l.applied(in[1]))
+	l.want(kernel.EnvironmentMachine, "provisioned")
+}
+
+func TestFailureClosesAndCleansUp(t *testing.T) {
+	l := newLife(t)
+	in := l.running()
+	l.do(l.applied(in[0]), l.applied(in[1]), kernel.Fail{Failure: kernel.Failure{
+		Conclusion: workorder.Timeout, Stage: "launch", Code: reason.EnvironmentLimitWall, Detail: "too long",
+	}})
+	l.want(kernel.ExecutionMachine, "failed")
+	l.want(kernel.AttemptMachine, "failed")
+	l.want(kernel.WorkOrderMachine, "failed")
+	if f := l.state.Fence(); f.Phase != workorder.Closing {
+		t.Errorf("a failed attempt is %s", f.Phase)
+	}
+	in = l.begin(operation.Cleanup, operation.Destroy)
+	l.do(l.applied(in[0]), l.applied(in[1]))
+	l.want(kernel.EnvironmentMachine, "destroyed")
+	l.wantDone(workorder.Timeout)
+}
+
+func TestCancellationIsARequestUntilItIsProven(t *testing.T) {
+	for name, until := range map[string]func(*life) []operation.Intent{
+		"before the environment": func(l *life) []operation.Intent { l.activate(); return nil },
+		"prepared":               func(l *life) []operation.Intent { l.prepared(); return nil },
+		"running":                func(l *life) []operation.Intent { return l.running() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLife(t)
+			for _, in := range until(l) {
+				l.do(l.applied(in))
+			}
+			l.do(kernel.RequestCancel{CancelRequested: kernel.CancelRequested{Reason: "asked"}})
+			l.want(kernel.AttemptMachine, "cancellation_requested")
+			if l.state.Result != nil {
+				t.Errorf("a mere request came to %+v", l.state.Result)
+			}
+			in := l.begin(operation.Cancel)
+			l.do(l.applied(in[0]))
+			l.want(kernel.AttemptMachine, "cancelled_no_effect")
+			l.want(kernel.WorkOrderMachine, "cancelled")
+			for !l.next().Done {
+				p := l.next()
+				if len(p.Begin) == 0 {
+					t.Fatalf("no progress: %+v", p)
+				}
+				for _, in := range p.Begin {
+					l.do(kernel.Begin{Intent: in}, l.applied(in))
+				}
+			}
+			l.want(kernel.EnvironmentMachine, "destroyed")
+			l.wantDone(workorder.Cancelled)
+		})
+	}
+	t.Run("not proven", func(t *testing.T) {
+		l := newLife(t)
+		for _, in := range l.running() {
+			l.do(l.applied(in))
+		}
+		l.do(kernel.RequestCancel{CancelRequested: kernel.CancelRequested{Reason: "asked"}})
+		in := l.begin(operation.Cancel)
+		l.do(l.settle(in[0], operation.NotApplied))
+		if !l.next().Reconcile {
+			t.Fatalf("an unproven cancellation plans %+v", l.next())
+		}
+		l.do(kernel.Reconciled{Found: protocol.EnvironmentReconciliation{Resource: l.state.Resource, Gone: false}})
+		l.want(kernel.AttemptMachine, "unknown_terminal")
+		if l.state.Result.Conclusion != workorder.Unknown {
+			t.Errorf("came to %s", l.state.Result.Conclusion)
+		}
+	})
+}
+
+// A supervisor that dies at any point leaves an attempt that the next one closes.
+func TestLossAtEveryPoint(t *testing.T) {
+	full := newLife(t)
+	full.finish()
+	for _, cut := range full.turns {
+		l := newLife(t)
+		for _, e := range full.events[:cut] {
+			s, err := l.kernel.Reduce(l.state, e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l.state = s
+		}
+		if l.state.Bundle == nil || l.state.Resource == "" {
+			continue // Not activated: see TestAbandon.
+		}
+		l.recover()
+		if p := l.next(); !p.Done {
+			t.Errorf("after %s: not done: %+v", full.events[cut-1].Family, p)
+		}
+		if l.state.Result == nil {
+			t.Errorf("after %s: no result", full.events[cut-1].Family)
+		}
+	}
+}
+
+// recover does what a dispatcher does with an attempt of an earlier life.
+func (l *life) recover() {
+	l.t.Helper()
+	if !slices.Contains([]lifecycle.State{"accepted", "failed", "cancelled_no_effect", "retryable_failed"}, l.state.Of(kernel.AttemptMachine).State) {
+		l.do(kernel.Fence{Why: "the supervisor is gone"})
+	}
+	for range 20 {
+		p := l.next()
+		switch {
+		case len(p.Resolve) > 0:
+			for _, in := range p.Resolve {
+				l.do(l.applied(in))
+			}
+		case p.Reconcile:
+			l.do(kernel.Reconciled{Found: protocol.EnvironmentReconciliation{Resource: l.state.Resource, Gone: true}})
+		case len(p.Begin) > 0:
+			for _, in := range p.Begin {
+				l.do(kernel.Begin{Intent: in}, l.applied(in))
+			}
+		default:
+			return
+		}
+	}
+}
+
+func TestStaleAnswersAreFactsWithoutATransition(t *testing.T) {
+	l := newLife(t)
+	in := l.running()
+	stale := l.applied(in[0])
+	l.do(kernel.Fence{Why: "the supervisor is gone"})
+	l.do(stale)
+	l.want(kernel.ExecutionMachine, "lost")
+	if o, _ := l.state.Operation(in[0].Key); o.State != "applied" {
+		t.Errorf("the fact was not kept: %+v", o)
+	}
+	late := l.settle(in[0], operation.NotApplied)
+	l.do(late)
+	if o, _ := l.state.Operation(in[0].Key); o.State != "applied" || o.Late != 1 || string(o.Record.Receipt) != string(stale.Receipt) {
+		t.Errorf("a late answer moved the operation: %+v", o)
+	}
+}
+
+func TestAClosingFenceBeginsNothingNew(t *testing.T) {
+	l := newLife(t)
+	l.prepared()
+	start := l.next().Begin[0]
+	l.do(kernel.RequestCancel{CancelRequested: kernel.CancelRequested{Reason: "asked"}})
+	l.refused(reason.KernelPhaseForbids, kernel.Begin{Intent: start})
+}
+
+func TestCompletionAccountsForEveryLaunch(t *testing.T) {
+	l := newLife(t)
+	in := l.running()
+	l.do(l.applied(in[0]))
+	l.refused(reason.KernelWrongState, kernel.Complete{Report: protocol.CompletionReport{Launches: []operation.Key{in[1].Key}}})
+}
+
+func TestDestroyIsTriedWithinItsBound(t *testing.T) {
+	l := newLife(t)
+	l.completed()
+	l.do(kernel.Fail{Failure: kernel.Failure{Conclusion: workorder.Failed, Code: reason.FreezeMissing, Detail: "no output"}})
+	tries := 0
+	for ; len(l.next().Begin) > 0; tries++ {
+		for _, in := range l.next().Begin {
+			l.do(kernel.Begin{Intent: in}, l.settle(in, operation.NotApplied))
+		}
+	}
+	if tries != 3 {
+		t.Errorf("destroy was tried %d times, want 3", tries)
+	}
+	if p := l.next(); p.Wait == "" || p.Done {
+		t.Errorf("an environment that cannot be destroyed plans %+v", p)
+	}
+	l.want(kernel.EnvironmentMachine, "destroying")
+}
+
+func TestAbandon(t *testing.T) {
+	l := newLife(t)
+	l.reserve()
+	l.do(kernel.Abandon{Result: workorder.Result{Conclusion: workorder.Lost, Code: reason.AttemptLost}, Why: "the supervisor is gone"})
+	l.want(kernel.ReservationMachine, "released")
+	l.want(kernel.AttemptMachine, "cancelled_no_effect")
+	l.want(kernel.WorkOrderMachine, "cancelled")
+	l.wantDone(workorder.Lost)
+}
+
+func TestBlock(t *testing.T) {
+	l := newLife(t)
+	l.reserve()
+	l.do(kernel.Block{Decision: fixture.Digest("decision"), Blocked: kernel.Blocked{Code: reason.PolicyDenied, Why: "no"}})
+	l.want(kernel.WorkOrderMachine, "blocked_policy")
+	l.wantDone(workorder.Failed)
+	if l.state.Blocked != "no" {
+		t.Errorf("blocked by %q", l.state.Blocked)
+	}
+}

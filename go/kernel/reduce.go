@@ -1,0 +1,159 @@
+package kernel
+
+import (
+	"fmt"
+
+	"github.com/writ-runtime/writ/go/attemptbundle"
+	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/lifecycle"
+	"github.com/writ-runtime/writ/go/operation"
+	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/go/workorder"
+)
+
+// Reduce applies one recorded event. It refuses an event that the pinned registry
+// does not have, that lacks its guard, or that leaves a gap in its subject.
+func (k Kernel) Reduce(s State, e lifecycle.Event) (State, error) {
+	s = s.clone()
+	if err := k.reduce(&s, e); err != nil {
+		return State{}, err
+	}
+	return s, nil
+}
+
+// reduce applies e to s in place. On an error s must be thrown away.
+func (k Kernel) reduce(s *State, e lifecycle.Event) error {
+	at := s.standings[e.Subject]
+	if e.Version != at.Version+1 {
+		return reason.New(reason.JournalChainBroken,
+			fmt.Sprintf("%s has event %d after event %d", e.Subject, e.Version, at.Version), string(e.Subject),
+			"run `writ verify` and keep the state folder as it is")
+	}
+	t, err := k.transitions.Apply(at.State, e)
+	if err != nil {
+		return err
+	}
+	if err := k.absorb(s, e); err != nil {
+		return fmt.Errorf("%s of %s: %w", e.Family, e.Subject, err)
+	}
+	s.standings[e.Subject] = Standing{State: t.To, Version: e.Version}
+	for _, g := range e.Guards {
+		s.evidence[g.Name] = g.Digest
+	}
+	return nil
+}
+
+// absorb takes from an event's body what later decisions need. Families that carry
+// nothing of the kind are not listed.
+func (k Kernel) absorb(s *State, e lifecycle.Event) error {
+	if isOperation(e.Subject) {
+		return absorbOperation(s, e)
+	}
+	switch e.Family {
+	case "work_order.submitted":
+		s.WorkOrder = workorder.ID(e.Subject.ID())
+		return canonical.Decode(e.Body, &s.Order)
+	case "work_order.blocked_policy":
+		var b Blocked
+		if err := canonical.Decode(e.Body, &b); err != nil {
+			return err
+		}
+		s.Blocked = b.Why
+	case "work_order.ready":
+		s.Blocked = ""
+	case "reservation.created":
+		if err := canonical.Decode(e.Body, &s.Reserved); err != nil {
+			return err
+		}
+		s.Reservation, s.Attempt = s.Reserved.ID, s.Reserved.Attempt
+		s.Generation = s.Reserved.Fence.Generation
+	case "attempt.leased":
+		var a Activated
+		if err := canonical.Decode(e.Body, &a); err != nil {
+			return err
+		}
+		bundle, err := attemptbundle.Parse(a.Bundle)
+		if err != nil {
+			return err
+		}
+		if bundle.Digest() != a.Descriptor.Bundle {
+			return reason.New(reason.BundleDigestMismatch,
+				fmt.Sprintf("the descriptor names bundle %s, the bundle is %s", a.Descriptor.Bundle, bundle.Digest()),
+				string(e.Subject), "run `writ verify` and keep the state folder as it is")
+		}
+		s.Bundle = bundle
+	case "environment.requested":
+		var r Requested
+		if err := canonical.Decode(e.Body, &r); err != nil {
+			return err
+		}
+		s.Resource = r.Resource
+	case "attempt.fenced":
+		var f Fenced
+		if err := canonical.Decode(e.Body, &f); err != nil {
+			return err
+		}
+		s.Generation = f.Generation
+	case "attempt.cancellation_requested":
+		var c CancelRequested
+		if err := canonical.Decode(e.Body, &c); err != nil {
+			return err
+		}
+		s.CancelReason = c.Reason
+	}
+	if Concludes(e.Family) {
+		r := new(workorder.Result)
+		if err := canonical.Decode(e.Body, r); err != nil {
+			return err
+		}
+		s.Result = r
+	}
+	return nil
+}
+
+// Concludes reports whether the body of an event is the workorder.Result that its
+// attempt came to.
+func Concludes(family lifecycle.Family) bool {
+	switch family {
+	case "attempt.result_reported", "attempt.closed_no_effect", "attempt.reconciled_retryable",
+		"attempt.reconciled_failed", "attempt.reconciled_cancelled", "attempt.unknown_terminal",
+		"attempt.expired_no_effect", "attempt.cancelled_no_effect":
+		return true
+	}
+	return false
+}
+
+// absorbOperation keeps the intent and, once, the record that replay answers.
+func absorbOperation(s *State, e lifecycle.Event) error {
+	key := operation.Key(e.Subject.ID())
+	o := s.operations[key]
+	if e.Family == "operation.intended" {
+		if err := canonical.Decode(e.Body, &o.Intent); err != nil {
+			return err
+		}
+		o.State = "intended"
+		s.operations[key] = o
+		return nil
+	}
+	var answer Answer
+	if err := canonical.Decode(e.Body, &answer); err != nil {
+		return err
+	}
+	_, what := e.Family.Split()
+	switch what {
+	case "applied", "resolved_applied":
+		o.State = "applied"
+	case "not_applied", "resolved_not_applied":
+		o.State = "not_applied"
+	case "unknown":
+		o.State = "unknown"
+	default:
+		o.Late++
+		s.operations[key] = o
+		return nil
+	}
+	o.ElapsedMicros = answer.Elapsed
+	o.Record = operation.Record{Intent: o.Intent, Outcome: answer.Outcome, Receipt: answer.Receipt}
+	s.operations[key] = o
+	return nil
+}

@@ -1,0 +1,86 @@
+package kernel
+
+import (
+	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/go/workorder"
+)
+
+// Submit records a work order that came through ingress.
+type Submit struct {
+	ID        workorder.ID
+	Submitted Submitted
+	// Ingress is the digest of the ingress receipt of the delivery.
+	Ingress canonical.Digest
+}
+
+func (c Submit) decide(d *decision) error {
+	if d.state.WorkOrder != "" {
+		return wrongState(string(c.ID), "a work order is submitted once")
+	}
+	d.state.WorkOrder = c.ID
+	return d.of("work_order.submitted", c.Submitted, guard("IngressReceipt", c.Ingress))
+}
+
+// Block records that policy does not allow the order, releases the reservation and
+// closes the attempt before anything could begin (C3).
+type Block struct {
+	Decision canonical.Digest
+	Blocked  Blocked
+}
+
+// Blocked is the body of work_order.blocked_policy.
+type Blocked struct {
+	Decision canonical.Digest `json:"decision"`
+	Code     reason.Code      `json:"code"`
+	// Why is one sentence; the decision record holds the whole explanation.
+	Why string `json:"why"`
+}
+
+func (c Block) decide(d *decision) error {
+	if err := d.of("work_order.blocked_policy", c.Blocked, guard("PolicyDecision", c.Decision)); err != nil {
+		return err
+	}
+	return d.withdraw(workorder.Result{
+		Conclusion: workorder.Failed, Code: c.Blocked.Code, Detail: c.Blocked.Why, Stage: "policy",
+	}, "policy does not allow the work order")
+}
+
+// Abandon closes an attempt that was reserved and never activated: its supervisor
+// ended first, or the bundle could not be compiled. Nothing had begun.
+type Abandon struct {
+	Result workorder.Result
+	Why    string
+}
+
+func (c Abandon) decide(d *decision) error {
+	if err := d.withdraw(c.Result, c.Why); err != nil {
+		return err
+	}
+	g, err := report("CancellationRequest", CancelRequested{Reason: c.Why})
+	if err != nil {
+		return err
+	}
+	return d.of("work_order.cancelled_before_start", CancelRequested{Reason: c.Why}, g)
+}
+
+// withdraw releases the reservation and closes the attempt, before its activation.
+func (d *decision) withdraw(r workorder.Result, why string) error {
+	if !d.in(AttemptMachine, "reserved") {
+		return wrongState(string(d.state.Attempt), "the attempt is not merely reserved")
+	}
+	r.Kind, r.Attempt = workorder.ResultKind, d.state.Attempt
+	g, err := report("CancellationRequest", CancelRequested{Reason: why})
+	if err != nil {
+		return err
+	}
+	if err := d.of("reservation.released", CancelRequested{Reason: why}, g); err != nil {
+		return err
+	}
+	return d.of("attempt.cancelled_no_effect", r, g)
+}
+
+// wrongState refuses a command that came at the wrong time.
+func wrongState(where, what string) error {
+	return reason.New(reason.KernelWrongState, what, where, "see where it stands with `writ show`")
+}
