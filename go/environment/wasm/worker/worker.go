@@ -1,0 +1,172 @@
+// Package worker is the host's side of a confined worker: it starts one from sealed bytes, hands it a tool and
+// inputs, lets the tool run once, and takes the outputs, all as bytes over a socket pair.
+//
+// A worker is a resource with a name. Its directory holds a lock that the worker itself keeps, so the kernel
+// frees it exactly when the worker is dead, whoever killed it; Resolve finds and removes by name alone what a
+// crash of the host left behind.
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/writ-runtime/writ/go/attestation"
+	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/confine"
+	"github.com/writ-runtime/writ/go/environment/wasm/worker/wire"
+	"github.com/writ-runtime/writ/go/reason"
+)
+
+// Limits bound a worker and its guest; see the fields.
+type Limits = wire.Limits
+
+// Limit names one limit.
+type Limit = wire.Limit
+
+// Entry is one file or directory of the workspace.
+type Entry = wire.Entry
+
+// Worker is one living or dead worker. Its calls are made one at a time; concurrent ones wait for each other.
+// Kill, Alive, Wait and Stderr may be called at any time. When the context of a call ends before its answer, the
+// worker is killed: half a conversation cannot be taken up again.
+type Worker struct {
+	dir        string
+	name       string
+	generation uint64
+	child      *confine.Child
+	stderr     *capture
+
+	// mu guards socket and lastID: one request and its answer at a time.
+	mu     sync.Mutex
+	socket *os.File
+	lastID uint64
+}
+
+// Name returns the name of the resource.
+func (w *Worker) Name() string { return w.name }
+
+// Generation returns the generation that the worker was started with and serves.
+func (w *Worker) Generation() uint64 { return w.generation }
+
+// PID returns the number of the worker's process.
+func (w *Worker) PID() int { return w.child.PID() }
+
+// Alive reports whether the worker has not ended yet.
+func (w *Worker) Alive() bool { return w.child.Alive() }
+
+// Kill kills the worker. What its guest did is gone with its memory. It is no error when it is dead already.
+func (w *Worker) Kill() error { return w.child.Kill() }
+
+// Wait waits until the worker has ended.
+func (w *Worker) Wait(ctx context.Context) error {
+	_, err := w.child.Wait(ctx)
+	return err
+}
+
+// Stderr returns the first bytes that the worker itself (not its guest) wrote to standard error: a crash report
+// or nothing.
+func (w *Worker) Stderr() string { return w.stderr.String() }
+
+// Close kills the worker, waits for its end, and removes its directory. It is idempotent.
+func (w *Worker) Close(ctx context.Context) error {
+	if err := w.Kill(); err != nil {
+		return err
+	}
+	if err := w.Wait(ctx); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	err := w.socket.Close()
+	w.mu.Unlock()
+	if errors.Is(err, os.ErrClosed) {
+		err = nil
+	}
+	_, resolveErr := Resolve(ctx, w.dir, w.name)
+	return errors.Join(err, resolveErr)
+}
+
+// Provision hands the tool over and returns what the worker measured of itself once it had compiled the tool and
+// confined itself. Nothing of the tool has run then. cacheDir is a private directory of compiled code, or "":
+// whoever may write there may choose what runs inside the confinement. The report is for the caller to compare.
+func (w *Worker) Provision(ctx context.Context, module []byte, digest canonical.Digest, cacheDir string) (attestation.Report, error) {
+	resp, _, err := w.call(ctx, wire.Request{Verb: wire.VerbProvision, Provision: &wire.Provision{Digest: digest, CacheDir: cacheDir}}, module)
+	if err != nil {
+		return attestation.Report{}, fmt.Errorf("provision worker %s: %w", w.name, err)
+	}
+	if resp.Report == nil {
+		return attestation.Report{}, w.broken("it answered provision without a report")
+	}
+	return *resp.Report, nil
+}
+
+// call sends one request and takes its answer. A refusal of the worker is returned as reason.Refusal.
+func (w *Worker) call(ctx context.Context, req wire.Request, body []byte) (wire.Response, []byte, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.exchange(ctx, req, body, true)
+}
+
+// exchange is call for a caller that holds mu. Without answer it only sends.
+func (w *Worker) exchange(ctx context.Context, req wire.Request, body []byte, answer bool) (wire.Response, []byte, error) {
+	if err := ctx.Err(); err != nil {
+		return wire.Response{}, nil, err
+	}
+	stop := context.AfterFunc(ctx, func() {
+		_ = w.Kill() // its end closes the socket, which wakes the call
+		_ = w.socket.SetDeadline(time.Unix(1, 0))
+	})
+	defer stop()
+	w.lastID++
+	req.Generation, req.ID = w.generation, w.lastID
+	if err := wire.WriteFrame(w.socket, &req, body); err != nil {
+		return wire.Response{}, nil, w.lost(ctx, err)
+	}
+	if !answer {
+		return wire.Response{}, nil, nil
+	}
+	var resp wire.Response
+	out, err := wire.ReadFrame(w.socket, &resp, func() int64 { return wire.MaxAnswer })
+	if err != nil {
+		return wire.Response{}, nil, w.lost(ctx, err)
+	}
+	if resp.Generation != w.generation || resp.ID != w.lastID {
+		return wire.Response{}, nil, w.broken(fmt.Sprintf("it answered request %d of generation %d, asked was %d of %d", resp.ID, resp.Generation, w.lastID, w.generation))
+	}
+	if resp.Refusal != nil {
+		return wire.Response{}, nil, resp.Refusal.Err()
+	}
+	return resp, out, nil
+}
+
+// broken ends a worker that does not keep to the protocol.
+func (w *Worker) broken(what string) error {
+	return reason.New(reason.EnvironmentProtocol, "the worker broke the protocol: "+what, w.name, "the worker was killed; make a new attempt").Because(w.Kill())
+}
+
+// lost says why the conversation broke off: the context ended, the worker broke the protocol, or it died.
+func (w *Worker) lost(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("worker %s was killed: %w", w.name, context.Cause(ctx))
+	}
+	if _, ok := reason.As(err); ok {
+		return errors.Join(err, w.Kill())
+	}
+	// The socket closes when the process ends, a moment before it can be reaped; a worker that closed it and
+	// lives is of no more use.
+	_ = w.Kill()
+	waitCtx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	state, waitErr := w.child.Wait(waitCtx)
+	if waitErr != nil {
+		return errors.Join(err, waitErr)
+	}
+	if !errors.Is(err, io.EOF) {
+		err = fmt.Errorf("socket: %w", err)
+	}
+	return died(w.name, state, w.stderr.String()).Because(err)
+}
