@@ -27,8 +27,7 @@ type Attest struct {
 }
 
 func (c Attest) decide(d *decision) error {
-	differences := d.kernel.facts.Compare(c.Expected, c.Report)
-	if err := attestation.Refuse(differences, d.state.Resource); err != nil {
+	if _, err := d.kernel.facts.Accept(c.Expected, c.Report, d.state.Resource); err != nil {
 		return err
 	}
 	g, err := report("EnvironmentAttestation", c.Report)

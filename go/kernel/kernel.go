@@ -25,6 +25,9 @@ func New(transitions *lifecycle.Registry, classes *operation.Classes, facts atte
 // Transitions is the registry that drives Reduce.
 func (k Kernel) Transitions() *lifecycle.Registry { return k.transitions }
 
+// Facts is the registry of what an attestation must hold.
+func (k Kernel) Facts() attestation.Table { return k.facts }
+
 // Classes is the effect-class registry.
 func (k Kernel) Classes() *operation.Classes { return k.classes }
 
