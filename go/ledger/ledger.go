@@ -1,0 +1,241 @@
+// Package ledger is the only writer of the journal. It commits turns, hands out
+// permits for what a turn made durable, and runs the effects itself, so that every
+// point at which a crash matters lies in this package.
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/journal"
+	"github.com/writ-runtime/writ/go/kernel"
+	"github.com/writ-runtime/writ/go/lifecycle"
+	"github.com/writ-runtime/writ/go/operation"
+	"github.com/writ-runtime/writ/go/protocol"
+	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/go/workorder"
+)
+
+// Effect is what an operation does to the world outside the journal.
+type Effect interface {
+	// Perform does it, under a permit that is spent on this call. Doubt is Unknown,
+	// never an error, and neither is a context that ends.
+	Perform(ctx context.Context, p Permit) operation.Outcome
+	// Resolve says, after a crash, what became of an intent. It asks, and performs
+	// nothing.
+	Resolve(ctx context.Context, in operation.Intent) operation.Outcome
+}
+
+// Turn is what one durable commit takes together, in order: what became known, what
+// follows from it, and which operations begin.
+type Turn struct {
+	// Fence is the right the turn is taken under; the zero fence is that of a
+	// submission, before any attempt exists.
+	Fence    workorder.Fence
+	Commands []kernel.Command
+	// Blobs are the small artifacts that the turn's documents name by digest.
+	Blobs []journal.Blob
+	// Actor is the authenticated principal, Cause the identity of the delivery or
+	// turn that led here.
+	Actor, Cause string
+}
+
+// Opened is what a committed turn opens.
+type Opened struct {
+	// Permits stand in the order of the turn's Begin commands, without those that
+	// were replayed.
+	Permits []Permit
+	// Replayed are the records of operations that had been performed before.
+	Replayed []operation.Record
+	// State is the attempt's state after the turn.
+	State kernel.State
+	// Sequence is the turn's place in the journal, 0 for a turn without events.
+	Sequence uint64
+}
+
+// Ledger commits turns and runs effects. Its methods are safe for concurrent use;
+// the turns of one attempt are taken one after the other.
+type Ledger struct {
+	journal journal.Store
+	kernel  kernel.Kernel
+	clock   Clock
+
+	mu sync.Mutex
+	// attempts holds the state of every attempt that this process has touched.
+	attempts map[workorder.AttemptID]*attempt
+}
+
+type attempt struct {
+	mu     sync.Mutex
+	state  kernel.State
+	loaded bool
+}
+
+// Clock is where time comes from. Nothing else in the ledger asks for it.
+type Clock interface {
+	// Now is a reading that may be recorded.
+	Now() journal.Observation
+	// Micros is a monotonic reading in microseconds, good for differences only.
+	Micros() int64
+}
+
+// New returns a ledger over an open journal.
+func New(j journal.Store, k kernel.Kernel, clock Clock) *Ledger {
+	return &Ledger{journal: j, kernel: k, clock: clock, attempts: map[workorder.AttemptID]*attempt{}}
+}
+
+// Kernel is what the ledger decides with.
+func (l *Ledger) Kernel() kernel.Kernel { return l.kernel }
+
+// Now is a reading of the ledger's clock.
+func (l *Ledger) Now() journal.Observation { return l.clock.Now() }
+
+// Submit commits the first turn of an attempt: its work order and its reservation.
+func (l *Ledger) Submit(ctx context.Context, id workorder.AttemptID, t Turn) (Opened, error) {
+	a := l.attempt(id)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.loaded = true
+	return l.commit(ctx, id, a, t)
+}
+
+// Commit commits a turn. When it returns without an error, all of the turn is
+// durable. A *reason.Refusal means that nothing of it is; any other error means that
+// nothing is known, and the journal must be reopened.
+func (l *Ledger) Commit(ctx context.Context, t Turn) (Opened, error) {
+	a := l.attempt(t.Fence.Attempt)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err := l.load(ctx, t.Fence.Attempt, a); err != nil {
+		return Opened{}, err
+	}
+	if t.Fence.Generation != a.state.Generation && !onlyFacts(t.Commands) {
+		return Opened{}, reason.New(reason.KernelStaleFence,
+			fmt.Sprintf("the turn is taken under generation %d, the fence is at generation %d", t.Fence.Generation, a.state.Generation),
+			string(t.Fence.Attempt), "stop: a newer owner has the attempt")
+	}
+	return l.commit(ctx, t.Fence.Attempt, a, t)
+}
+
+// onlyFacts reports whether a turn begins and changes nothing: facts are taken
+// whatever the fence.
+func onlyFacts(commands []kernel.Command) bool {
+	for _, c := range commands {
+		if _, fact := c.(kernel.Settle); !fact {
+			return false
+		}
+	}
+	return true
+}
+
+// commit decides and appends. Preconditions: a.mu is held, a is loaded.
+func (l *Ledger) commit(ctx context.Context, id workorder.AttemptID, a *attempt, t Turn) (Opened, error) {
+	d, err := l.kernel.Decide(a.state, t.Commands...)
+	if err != nil {
+		return Opened{}, err
+	}
+	opened := Opened{State: d.State, Replayed: d.Replayed}
+	if len(d.Events) == 0 {
+		return opened, nil
+	}
+	batch, err := l.batch(id, a.state, d, t)
+	if err != nil {
+		return Opened{}, err
+	}
+	results, err := l.journal.Append(ctx, batch)
+	if err != nil {
+		a.loaded = false
+		return Opened{}, err
+	}
+	if err := results[0].Err; err != nil {
+		// Another writer was first: what this process remembers is out of date.
+		a.loaded = false
+		return Opened{}, err
+	}
+	a.state = d.State
+	opened.Sequence = results[0].Sequence
+	if results[0].Replayed {
+		// The first time may have run the effects already: resolve, never repeat.
+		return opened, nil
+	}
+	for _, in := range d.Begun {
+		opened.Permits = append(opened.Permits, Permit{&minted{intent: in, fence: d.State.Fence(), bundle: d.State.Bundle.Digest()}})
+	}
+	return opened, nil
+}
+
+// batch encodes a decision. The identity counts the attempt's events, so that a turn
+// whose acknowledgement was lost is recognised when it is committed again.
+func (l *Ledger) batch(id workorder.AttemptID, before kernel.State, d kernel.Decision, t Turn) (journal.Batch, error) {
+	var count uint64
+	var expect []journal.Expectation
+	seen := map[lifecycle.Subject]bool{}
+	for _, e := range d.Events {
+		if !seen[e.Subject] {
+			seen[e.Subject] = true
+			expect = append(expect, journal.Expectation{Subject: e.Subject, Version: e.Version - 1})
+		}
+	}
+	count = before.Events()
+	identity, err := operation.NewKey(Namespace, string(id), "ledger", "turn", "after-"+strconv.FormatUint(count, 10))
+	if err != nil {
+		return journal.Batch{}, err
+	}
+	return journal.Batch{
+		Identity: identity, Epoch: l.journal.Epoch(), Actor: t.Actor, Cause: t.Cause, At: l.clock.Now(),
+		Expect: expect, Events: d.Events, Blobs: t.Blobs,
+	}, nil
+}
+
+// Namespace is the operation-key namespace of this release.
+const Namespace = "writ"
+
+// Run spends the permit on the effect and returns what became known, as the command
+// that settles it. The error is a *reason.Refusal for a permit that permits nothing.
+func (l *Ledger) Run(ctx context.Context, p Permit, e Effect) (kernel.Settle, error) {
+	if !p.spend() {
+		return kernel.Settle{}, reason.New(reason.OperationPermitInvalid, "the permit is empty or already spent",
+			string(p.Intent().Key), "this is a fault of the caller: report it")
+	}
+	begun := l.clock.Micros()
+	out := e.Perform(ctx, p)
+	c, err := settle(p.minted.intent, p.minted.fence, p.minted.bundle, out)
+	c.ElapsedMicros = l.clock.Micros() - begun
+	return c, err
+}
+
+// Skip spends a permit without performing anything, for an operation whose
+// predecessor in the turn did not succeed.
+func (l *Ledger) Skip(p Permit, why string) (kernel.Settle, error) {
+	if !p.spend() {
+		return kernel.Settle{}, reason.New(reason.OperationPermitInvalid, "the permit is empty or already spent",
+			string(p.Intent().Key), "this is a fault of the caller: report it")
+	}
+	return settle(p.minted.intent, p.minted.fence, p.minted.bundle,
+		operation.Outcome{Knowledge: operation.NotApplied, Code: reason.OperationSkipped, Detail: why})
+}
+
+// Resolve asks what became of an intent of an earlier life.
+func (l *Ledger) Resolve(ctx context.Context, s kernel.State, in operation.Intent, e Effect) (kernel.Settle, error) {
+	return settle(in, s.Fence(), s.Bundle.Digest(), e.Resolve(ctx, in))
+}
+
+// settle makes the host's receipt of an outcome.
+func settle(in operation.Intent, fence workorder.Fence, bundle canonical.Digest, out operation.Outcome) (kernel.Settle, error) {
+	receipt := protocol.Receipt{
+		Kind: protocol.ReceiptKind, Name: in.Kind.ReceiptName(), Operation: in.Key, Parent: in.Parent, Digest: in.Digest,
+		Class: in.Class, Bundle: bundle, Attempt: fence.Attempt, Generation: fence.Generation, Resource: in.Resource,
+		Knowledge: out.Knowledge, Claim: out.Claim, Code: out.Code,
+	}
+	if len(out.Result) > 0 {
+		receipt.Result = canonical.Sum(out.Result)
+	}
+	raw, err := canonical.Marshal(receipt)
+	if err != nil {
+		return kernel.Settle{}, fmt.Errorf("receipt of %s: %w", in.Key, err)
+	}
+	return kernel.Settle{Key: in.Key, Outcome: out, Receipt: raw, Generation: fence.Generation}, nil
+}
