@@ -1,0 +1,319 @@
+package wasm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/writ-runtime/writ/go/attemptbundle"
+	"github.com/writ-runtime/writ/go/attestation"
+	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/environment"
+	"github.com/writ-runtime/writ/go/environment/wasm/worker"
+	"github.com/writ-runtime/writ/go/environment/wasm/worker/wire"
+	"github.com/writ-runtime/writ/go/ledger"
+	"github.com/writ-runtime/writ/go/operation"
+	"github.com/writ-runtime/writ/go/pin"
+	"github.com/writ-runtime/writ/go/protocol"
+	"github.com/writ-runtime/writ/go/reason"
+)
+
+// attempt is the environment of one attempt.
+type attempt struct {
+	provider *Provider
+	order    environment.Order
+	bundle   *attemptbundle.Bundle
+
+	// mu guards what the effects hand on to each other.
+	mu     sync.Mutex
+	worker *worker.Worker
+	report attestation.Report
+	// ended says how the guest ended, nil before.
+	ended *worker.Exit
+}
+
+// effect makes a ledger.Effect of a function. What it resolves to after a crash is
+// the same for every effect of this provider: all that it did lived in the worker's
+// memory, so it is asked whether anything bears the resource's name.
+type effect struct {
+	provider *Provider
+	perform  func(ctx context.Context) operation.Outcome
+}
+
+func (e effect) Perform(ctx context.Context, _ ledger.Permit) operation.Outcome {
+	return e.perform(ctx)
+}
+
+// Resolve implements ledger.Effect for an environment of an earlier life.
+func (e effect) Resolve(ctx context.Context, in operation.Intent) operation.Outcome {
+	return e.provider.Resolve(ctx, in)
+}
+
+// Resolve says what became of an operation of an earlier life. Everything that an
+// operation of this provider does dies with the worker, and a worker dies with the
+// process that started it: once nothing bears the name, nothing of it was applied,
+// but for destroy, whose effect that is.
+func (p *Provider) Resolve(ctx context.Context, in operation.Intent) operation.Outcome {
+	found, err := p.Reconcile(ctx, in.Resource)
+	if err != nil {
+		return operation.Refused(operation.Unknown, err)
+	}
+	if in.Kind == operation.Destroy || in.Kind == operation.Cancel || in.Kind == operation.Cleanup {
+		return operation.Done(protocol.RemovalResult{Resource: in.Resource, WasAlive: found.WasAlive, Gone: found.Gone})
+	}
+	return operation.Outcome{
+		Knowledge: operation.NotApplied, Code: reason.EnvironmentDead,
+		Detail: "the environment is gone and took with it whatever the operation had done",
+	}
+}
+
+// Provision implements environment.Environment: it starts a worker from its sealed
+// bytes, gives it the tool, and lets it confine and measure itself.
+func (a *attempt) Provision() ledger.Effect { return effect{a.provider, a.provision} }
+
+func (a *attempt) provision(ctx context.Context) operation.Outcome {
+	binary, module, tool, err := a.pinned(ctx)
+	if err != nil {
+		return operation.Refused(operation.NotApplied, err)
+	}
+	w, err := worker.Start(ctx, worker.StartRequest{
+		Binary: binary, Starter: a.provider.starter, Dir: a.provider.workspaces, Name: a.order.Resource,
+		Limits: workerLimits(a.bundle.Environment.Limits), Generation: a.order.Fence.Generation,
+	})
+	if err != nil {
+		return operation.Refused(operation.NotApplied, err)
+	}
+	report, err := w.Provision(ctx, module, tool, a.provider.cache)
+	if err != nil {
+		return operation.Refused(operation.NotApplied, errors.Join(err, w.Close(context.WithoutCancel(ctx))))
+	}
+	a.mu.Lock()
+	a.worker, a.report = w, report
+	a.mu.Unlock()
+	return operation.Done(protocol.ProvisionResult{Provider: Name, Resource: a.order.Resource})
+}
+
+// pinned returns the worker's sealed binary and the tool's bytes, both as the bundle
+// pins them: a lock that has moved on meanwhile is refused.
+func (a *attempt) pinned(ctx context.Context) (binary *pin.Sealed, module []byte, tool canonical.Digest, err error) {
+	entry, err := a.provider.pins.Entry("worker", WorkerName)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	if entry.Digest != a.bundle.Environment.Root {
+		return nil, nil, "", moved(WorkerName, a.bundle.Environment.Root, entry.Digest)
+	}
+	if binary, err = a.provider.pins.Sealed(ctx, entry); err != nil {
+		return nil, nil, "", err
+	}
+	if entry, err = a.provider.pins.Entry("tool", a.bundle.Execution.Tool); err != nil {
+		return nil, nil, "", err
+	}
+	if a.tool() != entry.Digest {
+		return nil, nil, "", moved(entry.Name, a.tool(), entry.Digest)
+	}
+	if module, err = a.provider.pins.Bytes(ctx, entry); err != nil {
+		return nil, nil, "", err
+	}
+	return binary, module, entry.Digest, nil
+}
+
+func moved(name string, want, got canonical.Digest) error {
+	return reason.New(reason.PinDigestMismatch, fmt.Sprintf("the lock has %s at %s, the attempt bundle pins %s", name, got, want), name,
+		"submit the work order again: the lock has changed since")
+}
+
+// Attest implements environment.Environment.
+func (a *attempt) Attest(context.Context) (attestation.Expectation, attestation.Report, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.worker == nil {
+		return attestation.Expectation{}, attestation.Report{}, a.dead("attest")
+	}
+	expected, err := worker.Expectation(worker.Expected{
+		Name: a.order.Resource, Generation: a.order.Fence.Generation, WorkerDigest: a.bundle.Environment.Root,
+		ModuleDigest: a.tool(), Limits: workerLimits(a.bundle.Environment.Limits),
+	})
+	return expected, a.report, err
+}
+
+// Materialize implements environment.Environment.
+func (a *attempt) Materialize(accepted attestation.Accepted, in environment.Inputs) ledger.Effect {
+	return effect{a.provider, func(ctx context.Context) operation.Outcome {
+		if err := a.attested(accepted); err != nil {
+			return operation.Refused(operation.NotApplied, err)
+		}
+		return a.materialize(ctx, in)
+	}}
+}
+
+// attested refuses to go on without the acceptance of what this very worker measured.
+func (a *attempt) attested(accepted attestation.Accepted) error {
+	report, ok := accepted.Report()
+	if ok {
+		got, err := canonical.DigestOf(report)
+		if err != nil {
+			return err
+		}
+		a.mu.Lock()
+		want, err := canonical.DigestOf(a.report)
+		a.mu.Unlock()
+		if err != nil {
+			return err
+		}
+		ok = got == want
+	}
+	if !ok {
+		return reason.New(reason.EnvironmentMismatch, "what this environment measured of itself was not accepted", a.order.Resource,
+			"compare its report with the manifest first")
+	}
+	return nil
+}
+
+func (a *attempt) materialize(ctx context.Context, in environment.Inputs) operation.Outcome {
+	w := a.living()
+	if w == nil {
+		return operation.Refused(operation.NotApplied, a.dead("materialize"))
+	}
+	for _, mount := range a.bundle.Inputs.Inputs {
+		for _, f := range mount.Files {
+			if err := copyIn(ctx, w, in, mount.Name, f); err != nil {
+				return operation.Refused(operation.NotApplied, err)
+			}
+		}
+	}
+	digest, err := canonical.DigestOf(a.bundle.Inputs)
+	if err != nil {
+		return operation.Refused(operation.NotApplied, err)
+	}
+	files, bytes := a.bundle.Inputs.Totals()
+	return operation.Done(protocol.MaterializeResult{Inputs: digest, Files: files, Bytes: bytes})
+}
+
+func copyIn(ctx context.Context, w *worker.Worker, in environment.Inputs, mount string, f protocol.InputFile) error {
+	r, err := in.Open(ctx, mount, f.Path)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return w.Materialize(ctx, []worker.File{{Mount: mount, Path: f.Path, Digest: f.Digest, Reader: r}})
+}
+
+// Launch implements environment.Environment: it lets the tool run, once.
+func (a *attempt) Launch(accepted attestation.Accepted) ledger.Effect {
+	return effect{a.provider, func(ctx context.Context) operation.Outcome {
+		if err := a.attested(accepted); err != nil {
+			return operation.Refused(operation.NotApplied, err)
+		}
+		return a.launch(ctx)
+	}}
+}
+
+func (a *attempt) launch(ctx context.Context) operation.Outcome {
+	w := a.living()
+	if w == nil {
+		return operation.Refused(operation.NotApplied, a.dead("launch"))
+	}
+	x := a.bundle.Execution
+	exit, err := w.Run(ctx, worker.RunRequest{
+		Args: append([]string{x.Tool}, x.Arguments...), Seed: x.Seed.Hex(), WallMillis: a.bundle.Environment.Limits.WallMillis,
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			return operation.Done(protocol.LaunchResult{Tool: a.tool(), Ended: protocol.EndedKilled})
+		}
+		return operation.Refused(operation.Unknown, err)
+	}
+	a.mu.Lock()
+	a.ended = &exit
+	a.mu.Unlock()
+	out := operation.Done(a.launchResult(exit))
+	if err := exit.Err(x.Tool); err != nil {
+		out = out.Because(err)
+	}
+	return out
+}
+
+func (a *attempt) launchResult(exit worker.Exit) protocol.LaunchResult {
+	r := protocol.LaunchResult{Tool: a.tool(), Stdout: canonical.Sum(exit.Stdout), Stderr: canonical.Sum(exit.Stderr)}
+	switch exit.Kind {
+	case wire.ExitCode:
+		r.Ended, r.Status = protocol.EndedExited, int64(exit.Code)
+	case wire.ExitTrap:
+		r.Ended = protocol.EndedTrapped
+	default:
+		r.Ended, r.Limit = protocol.EndedLimit, string(exit.Limit)
+	}
+	return r
+}
+
+// tool is the digest at which the bundle pins the tool that is to run.
+func (a *attempt) tool() canonical.Digest {
+	for _, p := range a.bundle.Pins.Tools {
+		if p.Name == a.bundle.Execution.Tool {
+			return p.Digest
+		}
+	}
+	return ""
+}
+
+// Destroy implements environment.Environment. The worker's memory is all there is to
+// keep, so nothing is kept.
+func (a *attempt) Destroy() ledger.Effect { return effect{a.provider, a.destroy} }
+
+func (a *attempt) destroy(ctx context.Context) operation.Outcome {
+	a.mu.Lock()
+	w := a.worker
+	a.worker = nil
+	a.mu.Unlock()
+	var wasAlive bool
+	if w != nil {
+		wasAlive = w.Alive()
+		if err := w.Close(ctx); err != nil {
+			return operation.Refused(operation.Unknown, err)
+		}
+	}
+	found, err := a.provider.Reconcile(ctx, a.order.Resource)
+	if err != nil {
+		return operation.Refused(operation.Unknown, err)
+	}
+	return operation.Done(protocol.RemovalResult{Resource: a.order.Resource, WasAlive: wasAlive || found.WasAlive, Gone: found.Gone})
+}
+
+// Gone implements environment.Environment: a worker whose guest has ended runs nothing
+// more, and a dead one nothing at all.
+func (a *attempt) Gone(context.Context, string) (bool, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.worker == nil || a.ended != nil || !a.worker.Alive(), nil
+}
+
+// Stop implements environment.Environment. A guest cannot be ended without its worker.
+func (a *attempt) Stop(ctx context.Context, _ string) (bool, error) {
+	a.mu.Lock()
+	w := a.worker
+	a.mu.Unlock()
+	if w == nil {
+		return false, nil
+	}
+	wasAlive := w.Alive()
+	if err := w.Kill(); err != nil {
+		return wasAlive, err
+	}
+	return wasAlive, w.Wait(ctx)
+}
+
+// living returns the worker, or nil when there is none that could take a request.
+func (a *attempt) living() *worker.Worker {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.worker == nil || !a.worker.Alive() {
+		return nil
+	}
+	return a.worker
+}
+
+func (a *attempt) dead(what string) error {
+	return reason.New(reason.EnvironmentDead, "there is no living worker to "+what, a.order.Resource, "make a new attempt")
+}
