@@ -1,0 +1,198 @@
+// Package admission takes a work order in: it submits it, reserves an attempt, has the
+// policies decide, compiles the attempt bundle and hands over the activation. Nothing
+// runs here.
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/writ-runtime/writ/go/artifact"
+	"github.com/writ-runtime/writ/go/attemptbundle"
+	"github.com/writ-runtime/writ/go/broker"
+	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/capability"
+	"github.com/writ-runtime/writ/go/environment"
+	"github.com/writ-runtime/writ/go/ingress"
+	"github.com/writ-runtime/writ/go/journal"
+	"github.com/writ-runtime/writ/go/kernel"
+	"github.com/writ-runtime/writ/go/ledger"
+	"github.com/writ-runtime/writ/go/pin"
+	"github.com/writ-runtime/writ/go/policy"
+	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/go/schema"
+	"github.com/writ-runtime/writ/go/workorder"
+)
+
+// preparationMillis is how long a reservation stands: longer than any preparation
+// takes, short enough that a forgotten one does not matter.
+const preparationMillis = 5 * 60 * 1000
+
+// Admission admits work orders. Its fields are set once and not changed.
+type Admission struct {
+	Ledger    *ledger.Ledger
+	Policies  *policy.Engine
+	Actions   *capability.Registry
+	Broker    *broker.Local
+	Providers environment.Providers
+	Pins      *pin.Set
+	Artifacts *artifact.Store
+	IDs       *canonical.IDSource
+	// Deployment is the name of the deployment whose policy applies.
+	Deployment string
+}
+
+// Admitted is a work order that may be activated. The activation itself is committed
+// with the attempt's first operations, in one transaction.
+type Admitted struct {
+	State    kernel.State
+	Bundle   *attemptbundle.Compiled
+	Activate kernel.Activate
+	// Blobs go with the activation.
+	Blobs    []journal.Blob
+	Decision policy.Record
+	Provider environment.Provider
+	Sources  Sources
+	// Schema is the output schema's bytes, nil if the order names none.
+	Schema []byte
+}
+
+// DeniedError says that policy does not allow a work order. Everything about the
+// decision is in the record; nothing has begun.
+type DeniedError struct {
+	WorkOrder workorder.ID
+	Attempt   workorder.AttemptID
+	Decision  policy.Record
+}
+
+// Error is the sentence of the first denial.
+func (e *DeniedError) Error() string { return e.Decision.Refusal().Error() }
+
+// Unwrap returns the first denial as a *reason.Refusal.
+func (e *DeniedError) Unwrap() error { return e.Decision.Refusal() }
+
+// Admit submits and reserves, in one turn; decides; and compiles. Relative paths of the
+// document are taken from origin. A document that cannot be carried out is refused
+// before anything is recorded; what policy denies is recorded, and comes back as a
+// *DeniedError.
+func (a *Admission) Admit(ctx context.Context, doc *schema.Document, origin string, accepted ingress.Accepted) (*Admitted, error) {
+	o, err := a.resolve(ctx, doc, origin)
+	if err != nil {
+		return nil, err
+	}
+	// From here on the journal knows of it: a turn is committed, or it is not. Giving up
+	// in between would leave an attempt that nobody carries out.
+	state, err := a.reserve(context.WithoutCancel(ctx), o, accepted)
+	if err != nil {
+		return nil, err
+	}
+	record, err := a.decide(ctx, o, state)
+	if err != nil {
+		return nil, a.abandon(ctx, state, accepted, err)
+	}
+	decision, blobs, err := a.keep(ctx, record)
+	if err != nil {
+		return nil, a.abandon(ctx, state, accepted, err)
+	}
+	if refusal := record.Refusal(); refusal != nil {
+		return nil, a.block(context.WithoutCancel(ctx), state, record, decision, blobs, accepted)
+	}
+	bundle, err := attemptbundle.Compile(a.compile(o, state, record, decision))
+	if err != nil {
+		return nil, a.abandon(ctx, state, accepted, err)
+	}
+	return &Admitted{
+		State: state, Bundle: bundle, Activate: kernel.Activate{Bundle: bundle, NowUnixMilli: a.Ledger.Now().UnixMilli},
+		Blobs: blobs, Decision: record, Provider: o.provider, Sources: o.sources, Schema: o.schema,
+	}, nil
+}
+
+// reserve commits the first turn: the order as it came in, and a reservation that
+// fixes what the bundle must be compiled from.
+func (a *Admission) reserve(ctx context.Context, o *order, accepted ingress.Accepted) (kernel.State, error) {
+	wo, err := a.IDs.Mint(workorder.IDPrefix)
+	if err != nil {
+		return kernel.State{}, err
+	}
+	att, err := a.IDs.Mint(workorder.AttemptIDPrefix)
+	if err != nil {
+		return kernel.State{}, err
+	}
+	res, err := a.IDs.Mint(workorder.ReservationIDPrefix)
+	if err != nil {
+		return kernel.State{}, err
+	}
+	fence := workorder.Fence{Attempt: workorder.AttemptID(att), Generation: 1, Phase: workorder.Live}
+	digests, err := o.digests(fence)
+	if err != nil {
+		return kernel.State{}, err
+	}
+	now := a.Ledger.Now()
+	opened, err := a.Ledger.Submit(ctx, fence.Attempt, ledger.Turn{
+		Commands: []kernel.Command{
+			kernel.Submit{ID: workorder.ID(wo), Ingress: accepted.Digest, Submitted: kernel.Submitted{
+				Order: canonical.Raw(o.document.Canonical), Digest: o.document.Digest, Origin: o.origin,
+				Inputs: o.inputs, Schema: o.schemaDigest,
+			}},
+			kernel.Reserve{Reservation: workorder.Reservation{
+				Kind: workorder.ReservationKind, ID: workorder.ReservationID(res), WorkOrder: workorder.ID(wo),
+				Order: o.document.Digest, Attempt: fence.Attempt, Ordinal: 1, Fence: fence, Budget: o.budget,
+				ExpiresUnixMilli: now.UnixMilli + preparationMillis, Digests: digests,
+			}},
+		},
+		Blobs: append(o.blobs, accepted.Blob), Actor: accepted.Receipt.Principal, Cause: accepted.Receipt.ID,
+	})
+	return opened.State, err
+}
+
+// keep stores a decision record, which can be larger than a blob.
+func (a *Admission) keep(ctx context.Context, r policy.Record) (canonical.Digest, []journal.Blob, error) {
+	raw, err := r.Bytes()
+	if err != nil {
+		return "", nil, err
+	}
+	return store(ctx, a.Artifacts, raw, DecisionMediaType)
+}
+
+// block records the denial, and returns it.
+func (a *Admission) block(ctx context.Context, s kernel.State, r policy.Record, decision canonical.Digest, blobs []journal.Blob, accepted ingress.Accepted) error {
+	denied := &DeniedError{WorkOrder: s.WorkOrder, Attempt: s.Attempt, Decision: r}
+	first := r.Denials[0]
+	_, err := a.Ledger.Commit(ctx, ledger.Turn{
+		Fence: s.Fence(), Blobs: blobs, Actor: accepted.Receipt.Principal, Cause: accepted.Receipt.ID,
+		Commands: []kernel.Command{kernel.Block{Decision: decision, Blocked: kernel.Blocked{
+			Decision: decision, Code: first.Code, Why: first.Refusal().What,
+		}}},
+	})
+	if err != nil {
+		return fmt.Errorf("record the denial of %s: %w", s.WorkOrder, err)
+	}
+	return denied
+}
+
+// abandon closes a reserved attempt that cannot be activated, and returns why.
+func (a *Admission) abandon(ctx context.Context, s kernel.State, accepted ingress.Accepted, why error) error {
+	how := workorder.Failed
+	if ctx.Err() != nil {
+		how = workorder.Cancelled
+		why = reason.New(reason.AttemptCancelled, context.Cause(ctx).Error(), string(s.Attempt), "run the work order again: nothing had begun").Because(why)
+	}
+	return errors.Join(why, Abandon(ctx, a.Ledger, s, accepted, how, why))
+}
+
+// Abandon closes an attempt that was reserved and never activated.
+func Abandon(ctx context.Context, l *ledger.Ledger, s kernel.State, accepted ingress.Accepted, how workorder.Conclusion, why error) error {
+	out := workorder.Result{Conclusion: how, Code: reason.AttemptLost, Detail: why.Error(), Stage: "activate"}
+	if r, ok := reason.As(why); ok {
+		out.Code, out.Detail, out.Remedy = r.Code, r.What, r.Remedy
+	}
+	_, err := l.Commit(context.WithoutCancel(ctx), ledger.Turn{
+		Fence: s.Fence(), Actor: accepted.Receipt.Principal, Cause: accepted.Receipt.ID,
+		Commands: []kernel.Command{kernel.Abandon{Result: out, Why: out.Detail}},
+	})
+	if err != nil {
+		return fmt.Errorf("abandon %s: %w", s.Attempt, err)
+	}
+	return nil
+}

@@ -1,0 +1,341 @@
+package admission
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/writ-runtime/writ/go/artifact"
+	"github.com/writ-runtime/writ/go/attemptbundle"
+	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/capability"
+	"github.com/writ-runtime/writ/go/environment"
+	"github.com/writ-runtime/writ/go/executor"
+	"github.com/writ-runtime/writ/go/journal"
+	"github.com/writ-runtime/writ/go/pin"
+	"github.com/writ-runtime/writ/go/protocol"
+	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/go/schema"
+	"github.com/writ-runtime/writ/go/workorder"
+)
+
+// The media types of the documents that admission keeps.
+const (
+	DecisionMediaType = "application/vnd.writ.decision+json"
+	SchemaMediaType   = "application/schema+json"
+	packageMediaType  = "application/vnd.writ.package+json"
+)
+
+// The defaults of what a work order leaves open.
+const (
+	defaultExecutor     = "reference-local"
+	defaultCodeClass    = "candidate"
+	defaultMemoryBytes  = 512 << 20
+	defaultWallMillis   = 60_000
+	defaultFiles        = 1024
+	defaultDiskBytes    = 64 << 20
+	stdoutBytes         = 256 << 10
+	defaultOutputCount  = 64
+	defaultCancelMillis = 10_000
+	defaultTries        = 3
+)
+
+// order is a work order with everything found that it names.
+type order struct {
+	document *schema.Document
+	order    workorder.WorkOrder
+	origin   string
+
+	provider environment.Provider
+	manifest attemptbundle.EnvironmentManifest
+	adapter  pin.Entry
+	tool     pin.Entry
+	sources  Sources
+	inputs   protocol.InputManifest
+	outputs  protocol.OutputPolicy
+	schema   []byte
+	requests []capability.Request
+	budget   workorder.Budget
+
+	role, context, prompt, requested, schemaDigest canonical.Digest
+	// blobs carry the packages that the digests name.
+	blobs []journal.Blob
+}
+
+// resolve finds everything that a work order names. It reads, and records nothing.
+func (a *Admission) resolve(ctx context.Context, doc *schema.Document, origin string) (*order, error) {
+	o := &order{document: doc, origin: origin}
+	if err := doc.Decode(&o.order); err != nil {
+		return nil, err
+	}
+	o.fillIn()
+	for _, step := range []func(context.Context, *order) error{
+		a.resolveEnvironment, a.resolvePins, a.resolveOutputs, a.resolveInputs, a.resolveRequests, a.resolvePackages,
+	} {
+		if err := step(ctx, o); err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+// fillIn sets what the order leaves open.
+func (o *order) fillIn() {
+	w := &o.order
+	if w.Executor == "" {
+		w.Executor = defaultExecutor
+	}
+	if w.CodeClass == "" || w.CodeClass == "reviewed" {
+		// Only an allowlist of reviewed code makes code reviewed, and this release has
+		// none: the order's own claim counts for nothing (E4).
+		w.CodeClass = defaultCodeClass
+	}
+	l := &w.Environment.Limits
+	l.MemoryBytes = or(l.MemoryBytes, defaultMemoryBytes)
+	l.WallMillis = or(l.WallMillis, defaultWallMillis)
+	if w.Limits != nil && w.Limits.WallMillis > 0 {
+		l.WallMillis = min(l.WallMillis, w.Limits.WallMillis)
+	}
+	l.CPUMillis = or(l.CPUMillis, l.WallMillis)
+	l.Processes = or(l.Processes, 1)
+	l.Files = or(l.Files, defaultFiles)
+	l.DiskBytes = or(l.DiskBytes, defaultDiskBytes)
+	w.Outputs.MaxCount = or(w.Outputs.MaxCount, defaultOutputCount)
+	w.Outputs.MaxBytes = or(w.Outputs.MaxBytes, l.DiskBytes)
+	w.CancellationDeadlineMillis = or(w.CancellationDeadlineMillis, defaultCancelMillis)
+	o.budget = workorder.Budget{WallMillis: l.WallMillis}
+	if b := w.Limits; b != nil {
+		o.budget = workorder.Budget{
+			Calls: b.Calls, Retries: b.Retries, Repairs: b.Repairs, Tokens: b.Tokens, WallMillis: l.WallMillis, Money: b.Money,
+		}
+	}
+}
+
+func or(value, fallback int64) int64 {
+	if value == 0 {
+		return fallback
+	}
+	return value
+}
+
+func (a *Admission) resolveEnvironment(_ context.Context, o *order) (err error) {
+	if o.provider, err = a.Providers.Find(o.order.Environment.Provider); err != nil {
+		return o.at("/environment/provider", err)
+	}
+	l := o.order.Environment.Limits
+	o.manifest, err = o.provider.Manifest(attemptbundle.Limits{
+		MemoryBytes: l.MemoryBytes, WallMillis: l.WallMillis, CPUMillis: l.CPUMillis, Processes: l.Processes,
+		Files: l.Files, DiskBytes: l.DiskBytes, StdoutBytes: stdoutBytes,
+	})
+	if err != nil {
+		return o.at("/environment/limits", err)
+	}
+	if r := o.order.Retention; r != nil {
+		o.manifest.Retention = attemptbundle.Retention{Keep: r.Keep, Days: r.Days}
+	}
+	return nil
+}
+
+// resolvePins finds adapter and tool in the locks, and asks the adapter's manifest
+// whether it can do what the order needs (R7).
+func (a *Admission) resolvePins(_ context.Context, o *order) (err error) {
+	if o.adapter, err = a.Pins.Entry("adapter", o.order.Executor); err != nil {
+		return o.at("/executor", err)
+	}
+	capabilities, err := executor.ParseCapabilities(o.adapter.Manifest, o.adapter.Name)
+	if err != nil {
+		return err
+	}
+	if err := capabilities.Supports(o.manifest.Isolation, "wasm"); err != nil {
+		return o.at("/executor", err)
+	}
+	o.tool, err = a.Pins.Entry("tool", o.order.Tool.Name)
+	return o.at("/tool/name", err)
+}
+
+// at says which field of the document a refusal is about. Other errors pass unchanged.
+func (o *order) at(pointer string, err error) error {
+	r, ok := reason.As(err)
+	if !ok {
+		return err
+	}
+	what := r.What
+	if filepath.IsAbs(r.Where) {
+		what += " (" + r.Where + ")"
+	}
+	return o.document.Invalid(o.document.Problem(pointer, string(r.Code), what, r.Remedy, r.Code))
+}
+
+func (a *Admission) resolveOutputs(_ context.Context, o *order) error {
+	out := o.order.Outputs
+	o.outputs = protocol.OutputPolicy{MaxCount: out.MaxCount, MaxBytes: out.MaxBytes, PathPolicyVersion: protocol.PathPolicyV1}
+	for _, p := range out.Paths {
+		o.outputs.Paths = append(o.outputs.Paths, protocol.Declared{Path: p.Path, MediaType: p.MediaType, Required: p.Required == nil || *p.Required})
+	}
+	if err := o.outputs.Check(); err != nil {
+		return o.at("/outputs", err)
+	}
+	if out.Result != "" && !slices.ContainsFunc(out.Paths, func(p workorder.DeclaredPath) bool { return p.Path == out.Result }) {
+		return o.document.Invalid(o.document.Problem("/outputs/result", "declared",
+			fmt.Sprintf("%q is not among the declared paths", out.Result), "declare it under outputs.paths", reason.FreezeBadPolicy))
+	}
+	if out.Schema == "" {
+		return nil
+	}
+	if out.Result == "" {
+		return o.document.Invalid(o.document.Problem("/outputs/schema", "result",
+			"a schema is named, and no result for it to hold against", "name the result under outputs.result", reason.FreezeBadPolicy))
+	}
+	path := out.Schema
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(o.origin, path)
+	}
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return reason.New(reason.MaterializeMissing, "the output schema cannot be read", path,
+			"correct outputs.schema; it is taken from the folder of the work order's file").Because(err)
+	}
+	if _, err := schema.CompileResultSchema(raw); err != nil {
+		return schemaProblem(path, err)
+	}
+	o.schema = raw
+	return nil
+}
+
+// schemaProblem names the file in what is wrong with an output schema.
+func schemaProblem(path string, err error) error {
+	var invalid *schema.InvalidError
+	if !errors.As(err, &invalid) {
+		return fmt.Errorf("output schema %s: %w", path, err)
+	}
+	for i := range invalid.Problems {
+		p := &invalid.Problems[i]
+		p.File = path
+		if p.Remedy == "" {
+			p.Remedy = "write it in JSON Schema, draft 2020-12"
+		}
+	}
+	return invalid
+}
+
+func (a *Admission) resolveInputs(ctx context.Context, o *order) (err error) {
+	o.sources = NewSources(o.origin, o.order.Inputs)
+	o.inputs, err = o.sources.Scan(ctx)
+	return err
+}
+
+// resolveRequests lists the actions that the order needs: those that its tool, inputs
+// and outputs imply, and those that it names.
+func (a *Admission) resolveRequests(_ context.Context, o *order) error {
+	var asked []workorder.Action
+	for _, in := range o.order.Inputs {
+		asked = append(asked, workorder.Action{Action: "input.read", Resource: "input:" + in.Name + "/**"})
+	}
+	asked = append(asked, workorder.Action{Action: "tool.run", Resource: "tool:" + o.order.Tool.Name})
+	for _, p := range o.order.Outputs.Paths {
+		asked = append(asked,
+			workorder.Action{Action: "output.write", Resource: "output:" + p.Path},
+			workorder.Action{Action: "artifact.write", Resource: "output:" + p.Path})
+	}
+	if o.order.Outputs.Result != "" {
+		asked = append(asked, workorder.Action{Action: "result.report", Resource: "none"})
+	}
+	implied := len(asked)
+	for i, act := range append(asked, o.order.Actions...) {
+		r, err := request(act)
+		if err != nil {
+			if refusal, ok := reason.As(err); ok && i >= implied {
+				pointer := fmt.Sprintf("/actions/%d", i-implied)
+				return o.document.Invalid(o.document.Problem(pointer, "scope", refusal.What, refusal.Remedy, refusal.Code))
+			}
+			return err
+		}
+		o.requests = append(o.requests, r)
+	}
+	return nil
+}
+
+func request(act workorder.Action) (capability.Request, error) {
+	r := capability.Request{Grant: capability.Grant{Action: act.Action}, Required: true}
+	var err error
+	if r.Resource, err = capability.ParseScope(act.Resource); err != nil {
+		return capability.Request{}, err
+	}
+	if act.Destination != "" {
+		if r.Destination, err = capability.ParseScope(act.Destination); err != nil {
+			return capability.Request{}, err
+		}
+	}
+	return r, nil
+}
+
+// resolvePackages compiles role, context and prompt, each a document of its own that
+// the bundle names by digest.
+func (a *Admission) resolvePackages(ctx context.Context, o *order) error {
+	arguments := o.order.Tool.Arguments
+	if arguments == nil {
+		arguments = []string{}
+	}
+	for _, p := range []struct {
+		digest   *canonical.Digest
+		document any
+	}{
+		{&o.role, workorder.RolePackage{
+			Kind: workorder.RolePackageKind, Role: o.order.Role, Profile: "default", Policy: a.Policies.Digest(capability.RoleLayer),
+		}},
+		{&o.context, workorder.ContextPackage{Kind: workorder.ContextKind, Artifacts: []canonical.Digest{}}},
+		{&o.prompt, workorder.PromptPayload{
+			Kind: workorder.PromptKind, Objective: o.order.Objective, Tool: o.order.Tool.Name, Arguments: arguments,
+		}},
+		{&o.requested, o.requests},
+	} {
+		raw, err := canonical.Marshal(p.document)
+		if err != nil {
+			return err
+		}
+		if err := o.keep(ctx, a.Artifacts, raw, packageMediaType, p.digest); err != nil {
+			return err
+		}
+	}
+	if o.schema == nil {
+		return nil
+	}
+	return o.keep(ctx, a.Artifacts, o.schema, SchemaMediaType, &o.schemaDigest)
+}
+
+func (o *order) keep(ctx context.Context, s *artifact.Store, raw []byte, mediaType string, digest *canonical.Digest) error {
+	d, blobs, err := store(ctx, s, raw, mediaType)
+	*digest, o.blobs = d, append(o.blobs, blobs...)
+	return err
+}
+
+// store keeps a document: in the artifact store, or as a blob of the next batch.
+func store(ctx context.Context, s *artifact.Store, raw []byte, mediaType string) (canonical.Digest, []journal.Blob, error) {
+	ref, blob, err := s.Put(ctx, bytes.NewReader(raw), int64(len(raw)), mediaType)
+	if err != nil || blob == nil {
+		return ref.Digest, nil, err
+	}
+	return ref.Digest, []journal.Blob{*blob}, nil
+}
+
+// digests are what the reservation fixes.
+func (o *order) digests(fence workorder.Fence) (workorder.Digests, error) {
+	b := attemptbundle.Bundle{
+		Role: attemptbundle.Role{Package: o.role}, Context: o.context, Prompt: o.prompt, Requested: o.requested,
+		Environment: o.manifest, Fence: fence, Ceilings: o.ceilings(),
+	}
+	return b.Digests()
+}
+
+// ceilings are the ceilings of the attempt.
+func (o *order) ceilings() attemptbundle.Ceilings {
+	return attemptbundle.Ceilings{
+		Network: o.manifest.Network, Processes: o.manifest.Limits.Processes, Filesystem: o.manifest.Limits.DiskBytes,
+		Credentials: []string{}, Calls: o.budget.Calls, Retries: o.budget.Retries, Repairs: o.budget.Repairs,
+		Tokens: o.budget.Tokens, WallMillis: o.budget.WallMillis, Money: o.budget.Money,
+	}
+}
