@@ -1,0 +1,197 @@
+// Package dispatcher finds what an earlier life left open, and closes it.
+package dispatcher
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/writ-runtime/writ/go/admission"
+	"github.com/writ-runtime/writ/go/environment"
+	"github.com/writ-runtime/writ/go/ingress"
+	"github.com/writ-runtime/writ/go/journal"
+	"github.com/writ-runtime/writ/go/kernel"
+	"github.com/writ-runtime/writ/go/ledger"
+	"github.com/writ-runtime/writ/go/operation"
+	"github.com/writ-runtime/writ/go/projection"
+	"github.com/writ-runtime/writ/go/protocol"
+	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/go/workorder"
+)
+
+// Dispatcher closes open attempts. Preconditions: this process holds the writer lock,
+// so that whoever opened them is gone.
+type Dispatcher struct {
+	Ledger    *ledger.Ledger
+	Journal   journal.Reader
+	Providers environment.Providers
+}
+
+// Closed is one attempt that was found open and what became of it.
+type Closed struct {
+	Attempt workorder.AttemptID
+	State   kernel.State
+	// Waits says what the attempt still waits for; empty for one that is closed.
+	Waits string
+}
+
+// supervisorGone is why an attempt of an earlier life is closed.
+const supervisorGone = "its supervisor ended before the attempt was closed"
+
+// Reconcile closes every attempt that is open: fenced, resolved by name, and closed
+// with its true outcome. It goes on after an attempt that it cannot close.
+func (d *Dispatcher) Reconcile(ctx context.Context, accepted ingress.Accepted) ([]Closed, error) {
+	index, err := projection.Build(ctx, d.Journal, d.Ledger.Kernel().Transitions())
+	if err != nil {
+		return nil, err
+	}
+	var closed []Closed
+	for _, a := range index.Attempts {
+		if a.Terminal(d.Ledger.Kernel().Transitions()) || a.Order == "unknown_terminal" {
+			continue
+		}
+		c, err := d.close(ctx, a.ID, accepted)
+		if err != nil {
+			return closed, fmt.Errorf("reconcile %s: %w", a.ID, err)
+		}
+		closed = append(closed, c)
+	}
+	return closed, nil
+}
+
+// close brings one attempt to its end, turn by turn.
+func (d *Dispatcher) close(ctx context.Context, id workorder.AttemptID, accepted ingress.Accepted) (Closed, error) {
+	s, err := d.Ledger.State(ctx, id)
+	if err != nil {
+		return Closed{}, err
+	}
+	if s.Of(kernel.AttemptMachine).State == "reserved" {
+		gone := reason.New(reason.AttemptLost, supervisorGone, string(id), "run the work order again: nothing had begun")
+		if err := admission.Abandon(ctx, d.Ledger, s, accepted, workorder.Lost, gone); err != nil {
+			return Closed{}, err
+		}
+		s, err = d.Ledger.State(ctx, id)
+		return Closed{Attempt: id, State: s}, err
+	}
+	r := &recovery{dispatcher: d, state: s, accepted: accepted}
+	if r.provider, err = d.Providers.Find(s.Bundle.Bundle().Environment.Provider.Name); err != nil {
+		return Closed{Attempt: id, State: s, Waits: err.Error()}, nil
+	}
+	waits, err := r.run(ctx)
+	return Closed{Attempt: id, State: r.state, Waits: waits}, err
+}
+
+// recovery closes one activated attempt.
+type recovery struct {
+	dispatcher *Dispatcher
+	provider   environment.Provider
+	state      kernel.State
+	accepted   ingress.Accepted
+}
+
+// maxTurns bounds a recovery: each turn makes progress, so none needs more.
+const maxTurns = 64
+
+func (r *recovery) run(ctx context.Context) (waits string, err error) {
+	k := r.dispatcher.Ledger.Kernel()
+	if !k.Closed(r.state) {
+		if err := r.commit(ctx, kernel.Fence{Why: supervisorGone}); err != nil {
+			return "", err
+		}
+	}
+	for range maxTurns {
+		plan, err := k.Next(r.state)
+		if err != nil {
+			return "", err
+		}
+		switch {
+		case plan.Done:
+			return "", nil
+		case len(plan.Resolve) > 0:
+			err = r.resolve(ctx, plan.Resolve)
+		case plan.Reconcile:
+			err = r.commit(ctx, kernel.Reconciled{Found: r.look(ctx)})
+		case len(plan.Begin) > 0:
+			err = r.remove(ctx, plan.Begin)
+		default:
+			return plan.Wait, nil
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return "", fmt.Errorf("no end after %d turns", maxTurns)
+}
+
+func (r *recovery) commit(ctx context.Context, commands ...kernel.Command) error {
+	_, err := r.turn(ctx, commands...)
+	return err
+}
+
+func (r *recovery) turn(ctx context.Context, commands ...kernel.Command) (ledger.Opened, error) {
+	opened, err := r.dispatcher.Ledger.Commit(ctx, ledger.Turn{
+		Fence: r.state.Fence(), Commands: commands, Actor: r.accepted.Receipt.Principal, Cause: r.accepted.Receipt.ID,
+	})
+	if err == nil {
+		r.state = opened.State
+	}
+	return opened, err
+}
+
+// resolve asks what became of each intent; an answer of unknown stays open only until
+// its tries are used up.
+func (r *recovery) resolve(ctx context.Context, intents []operation.Intent) error {
+	var commands []kernel.Command
+	for _, in := range intents {
+		s, err := r.dispatcher.Ledger.Resolve(ctx, r.state, in, byName{r.provider})
+		if err != nil {
+			return err
+		}
+		commands = append(commands, s)
+	}
+	return r.commit(ctx, commands...)
+}
+
+// look asks what bears the environment's name. An answer that cannot be had is no
+// answer: the attempt is then unknown, and waits for a person.
+func (r *recovery) look(ctx context.Context) protocol.EnvironmentReconciliation {
+	found, err := r.provider.Reconcile(ctx, r.state.Resource)
+	if err != nil {
+		return protocol.EnvironmentReconciliation{Resource: r.state.Resource}
+	}
+	return found
+}
+
+// remove carries out clean-up and destruction by name: no adapter and no environment
+// of the earlier life is there to be called.
+func (r *recovery) remove(ctx context.Context, intents []operation.Intent) error {
+	var commands []kernel.Command
+	for _, in := range intents {
+		commands = append(commands, kernel.Begin{Intent: in})
+	}
+	opened, err := r.turn(ctx, commands...)
+	if err != nil {
+		return err
+	}
+	commands = nil
+	for _, p := range opened.Permits {
+		s, err := r.dispatcher.Ledger.Run(ctx, p, byName{r.provider})
+		if err != nil {
+			return err
+		}
+		commands = append(commands, s)
+	}
+	return r.commit(ctx, commands...)
+}
+
+// byName performs and resolves an operation by the resource's name alone.
+type byName struct {
+	provider environment.Provider
+}
+
+func (b byName) Perform(ctx context.Context, p ledger.Permit) operation.Outcome {
+	return b.provider.Resolve(ctx, p.Intent())
+}
+
+func (b byName) Resolve(ctx context.Context, in operation.Intent) operation.Outcome {
+	return b.provider.Resolve(ctx, in)
+}

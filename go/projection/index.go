@@ -1,0 +1,222 @@
+// Package projection builds views of the journal. Each can be dropped and built again:
+// nothing in it is canonical, and nothing decides on it but what to look at next.
+package projection
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/journal"
+	"github.com/writ-runtime/writ/go/kernel"
+	"github.com/writ-runtime/writ/go/lifecycle"
+	"github.com/writ-runtime/writ/go/workorder"
+)
+
+// Index is where every work order and attempt of a journal stands, at one sequence.
+type Index struct {
+	// Sequence is the last batch that the index covers, Chain the chain after it.
+	Sequence uint64           `json:"sequence"`
+	Chain    canonical.Digest `json:"chain,omitempty"`
+	Attempts []Attempt        `json:"attempts"`
+}
+
+// Attempt is one row of the index: an attempt, with its work order.
+type Attempt struct {
+	ID        workorder.AttemptID `json:"id"`
+	WorkOrder workorder.ID        `json:"work_order"`
+	Title     string              `json:"title"`
+	Mode      string              `json:"mode"`
+	Tool      string              `json:"tool"`
+	// The states of the machines; empty where nothing has happened yet.
+	Order       lifecycle.State `json:"work_order_state"`
+	State       lifecycle.State `json:"state"`
+	Execution   lifecycle.State `json:"execution"`
+	Environment lifecycle.State `json:"environment"`
+	// Result is nil until the attempt came to something.
+	Result *workorder.Result `json:"result"`
+	// Blocked says why the work order waits, empty if it does not.
+	Blocked string `json:"blocked"`
+	// Begun and Changed are recorded clock readings in milliseconds since 1970 UTC.
+	Begun   int64 `json:"begun_unix_ms"`
+	Changed int64 `json:"changed_unix_ms"`
+	// Open counts operations whose outcome is not known.
+	Open int `json:"open_operations"`
+}
+
+// pageSize is how many batches are read at a time.
+const pageSize = 500
+
+// Build reads the whole journal, page by page, and returns its index.
+func Build(ctx context.Context, j journal.Reader, registry *lifecycle.Registry) (*Index, error) {
+	b := &builder{registry: registry, standings: map[lifecycle.Subject]lifecycle.State{}, orders: map[workorder.ID]*orderRow{}, attempts: map[workorder.AttemptID]*Attempt{}}
+	for {
+		page, err := j.Page(ctx, b.index.Sequence, pageSize)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range page {
+			if err := b.entry(e); err != nil {
+				return nil, fmt.Errorf("index of turn %d: %w", e.Sequence, err)
+			}
+		}
+		if len(page) < pageSize {
+			return b.finish(), nil
+		}
+	}
+}
+
+// Terminal reports whether nothing of the attempt is left to do: it came to a result,
+// nothing of its environment is left, and no operation is open.
+func (a Attempt) Terminal(registry *lifecycle.Registry) bool {
+	attempts, environments := registry.Latest(kernel.AttemptMachine), registry.Latest(kernel.EnvironmentMachine)
+	return a.Open == 0 && attempts.Terminal(a.State) && (a.Environment == "" || environments.Terminal(a.Environment))
+}
+
+// Find returns the attempt whose id, or whose work order's id, begins with prefix, and
+// every candidate when it is not exactly one.
+func (x *Index) Find(prefix string) (*Attempt, []Attempt) {
+	var found []Attempt
+	for _, a := range x.Attempts {
+		if strings.HasPrefix(string(a.ID), prefix) || strings.HasPrefix(string(a.WorkOrder), prefix) {
+			found = append(found, a)
+		}
+	}
+	if len(found) == 1 {
+		return &found[0], found
+	}
+	return nil, found
+}
+
+type orderRow struct {
+	title, mode, tool, blocked string
+	state                      lifecycle.State
+}
+
+type builder struct {
+	registry  *lifecycle.Registry
+	index     Index
+	standings map[lifecycle.Subject]lifecycle.State
+	orders    map[workorder.ID]*orderRow
+	attempts  map[workorder.AttemptID]*Attempt
+}
+
+func (b *builder) entry(e journal.Entry) error {
+	b.index.Sequence, b.index.Chain = e.Sequence, e.Chain
+	for _, ev := range e.Events {
+		t, err := b.registry.Apply(b.standings[ev.Subject], ev)
+		if err != nil {
+			return err
+		}
+		before := b.standings[ev.Subject]
+		b.standings[ev.Subject] = t.To
+		if err := b.event(ev, before, t.To, e.At.UnixMilli); err != nil {
+			return fmt.Errorf("%s of %s: %w", ev.Family, ev.Subject, err)
+		}
+	}
+	return nil
+}
+
+func (b *builder) event(e lifecycle.Event, before, now lifecycle.State, at int64) error {
+	id := e.Subject.ID()
+	switch e.Subject.Machine() {
+	case kernel.WorkOrderMachine:
+		return b.order(workorder.ID(id), e, now)
+	case kernel.AttemptMachine:
+		return b.attempt(workorder.AttemptID(id), e, now, at)
+	case kernel.ExecutionMachine:
+		a := b.row(workorder.AttemptID(id), at)
+		a.Execution = now
+	case kernel.EnvironmentMachine:
+		a := b.row(workorder.AttemptID(id), at)
+		a.Environment = now
+	case kernel.OperationMachine:
+		parts := strings.SplitN(id, "/", 3)
+		if len(parts) < 3 {
+			return nil
+		}
+		a := b.row(workorder.AttemptID(parts[1]), at)
+		a.Open += open(now) - open(before)
+	}
+	return nil
+}
+
+// open is 1 for the state of an operation whose outcome is not known.
+func open(s lifecycle.State) int {
+	if s == "intended" || s == "unknown" {
+		return 1
+	}
+	return 0
+}
+
+func (b *builder) row(id workorder.AttemptID, at int64) *Attempt {
+	a := b.attempts[id]
+	if a == nil {
+		a = &Attempt{ID: id, Begun: at}
+		b.attempts[id] = a
+	}
+	a.Changed = at
+	return a
+}
+
+func (b *builder) order(id workorder.ID, e lifecycle.Event, now lifecycle.State) error {
+	o := b.orders[id]
+	if o == nil {
+		o = new(orderRow)
+		b.orders[id] = o
+	}
+	o.state = now
+	switch e.Family {
+	case "work_order.submitted":
+		var s kernel.Submitted
+		if err := canonical.Decode(e.Body, &s); err != nil {
+			return err
+		}
+		var w workorder.WorkOrder
+		if err := canonical.Decode(s.Order, &w); err != nil {
+			return err
+		}
+		o.title, o.mode, o.tool = w.Title, w.Mode, w.Tool.Name
+	case "work_order.blocked_policy":
+		var blocked kernel.Blocked
+		if err := canonical.Decode(e.Body, &blocked); err != nil {
+			return err
+		}
+		o.blocked = blocked.Why
+	case "work_order.ready":
+		o.blocked = ""
+	}
+	return nil
+}
+
+func (b *builder) attempt(id workorder.AttemptID, e lifecycle.Event, now lifecycle.State, at int64) error {
+	a := b.row(id, at)
+	a.State = now
+	if e.Family == "attempt.reserved" {
+		var born kernel.Born
+		if err := canonical.Decode(e.Body, &born); err != nil {
+			return err
+		}
+		a.WorkOrder = born.WorkOrder
+		return nil
+	}
+	if !kernel.Concludes(e.Family) {
+		return nil
+	}
+	a.Result = new(workorder.Result)
+	return canonical.Decode(e.Body, a.Result)
+}
+
+func (b *builder) finish() *Index {
+	b.index.Attempts = make([]Attempt, 0, len(b.attempts))
+	for _, a := range b.attempts {
+		if o := b.orders[a.WorkOrder]; o != nil {
+			a.Title, a.Mode, a.Tool, a.Order, a.Blocked = o.title, o.mode, o.tool, o.state, o.blocked
+		}
+		b.index.Attempts = append(b.index.Attempts, *a)
+	}
+	slices.SortFunc(b.index.Attempts, func(a, c Attempt) int { return strings.Compare(string(a.ID), string(c.ID)) })
+	return &b.index
+}

@@ -1,0 +1,364 @@
+// Package supervisor carries out the plan of one attempt: it asks the kernel what is
+// next, has the ledger make it durable, runs the effects, and reports what became
+// known. It decides nothing.
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/writ-runtime/writ/go/artifact"
+	"github.com/writ-runtime/writ/go/attemptbundle"
+	"github.com/writ-runtime/writ/go/attestation"
+	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/environment"
+	"github.com/writ-runtime/writ/go/executor"
+	"github.com/writ-runtime/writ/go/journal"
+	"github.com/writ-runtime/writ/go/kernel"
+	"github.com/writ-runtime/writ/go/ledger"
+	"github.com/writ-runtime/writ/go/operation"
+	"github.com/writ-runtime/writ/go/protocol"
+	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/go/workorder"
+)
+
+// Attempt is what a supervisor needs to carry out one attempt.
+type Attempt struct {
+	// Bundle is the attempt's order. First is committed with the first operations: for
+	// a new attempt its activation; Blobs go with it.
+	Bundle *attemptbundle.Compiled
+	First  []kernel.Command
+	Blobs  []journal.Blob
+
+	Ledger      *ledger.Ledger
+	Environment environment.Environment
+	Provider    environment.Provider
+	// Executor starts the pinned adapter for this attempt, with the host services that
+	// it may call. It is called when the adapter is first needed.
+	Executor  func(Services) (Executor, error)
+	Artifacts *artifact.Store
+	Inputs    environment.Inputs
+	// Schema is the JSON Schema of the structured result, nil if none is declared.
+	Schema []byte
+	// Validate holds a structured result against Schema.
+	Validate func(schema, document []byte) error
+	// Actor is the principal on whose behalf the attempt runs, Cause the delivery.
+	Actor, Cause string
+	// Observe is told of each step, Log of each line that the adapter says; both may
+	// be nil.
+	Observe func(Step)
+	Log     func(level, message string)
+}
+
+// Executor is an adapter that was activated for one attempt.
+type Executor interface {
+	executor.Adapter
+	// Close ends the adapter's process.
+	Close() error
+}
+
+// Step is one step of an attempt, as it begins and once more as it is over.
+type Step struct {
+	Operation operation.Kind
+	Done      bool
+	Outcome   operation.Outcome
+	Micros    int64
+}
+
+// Run carries the attempt out until it is closed and nothing of it is left, or it
+// waits for a person. Ending ctx asks for cancellation; what has to be stopped, kept
+// or removed is done all the same. The error is that of the journal: an attempt that
+// fails is not an error, its State says so.
+func (a *Attempt) Run(ctx context.Context, s kernel.State) (kernel.State, error) {
+	d := &drive{attempt: a, ctx: ctx, state: s, pending: a.First, blobs: a.Blobs}
+	d.services = &services{attempt: a, bundle: a.Bundle.Bundle()}
+	defer d.closeExecutor()
+	for {
+		more, err := d.turn()
+		if err != nil || !more {
+			return d.state, err
+		}
+	}
+}
+
+// drive is one Run. pending is what became known and is not committed yet.
+type drive struct {
+	attempt *Attempt
+	ctx     context.Context
+	state   kernel.State
+	pending []kernel.Command
+	blobs   []journal.Blob
+
+	services *services
+	executor Executor
+	accepted attestation.Accepted
+	// handle is the execution handle that prepare returned, empty before.
+	handle string
+	frozen environment.Frozen
+	result protocol.CollectResult
+}
+
+// turn settles what is pending and begins what is next, in one commit, and runs what
+// it began. It returns false when nothing is left to do.
+func (d *drive) turn() (bool, error) {
+	k := d.attempt.Ledger.Kernel()
+	preview, err := k.Decide(d.state, d.pending...)
+	if err != nil {
+		return false, fmt.Errorf("attempt %s: %w", d.state.Attempt, err)
+	}
+	d.cancelIfAsked(&preview)
+	plan, err := k.Next(preview.State)
+	if err != nil {
+		return false, fmt.Errorf("attempt %s: %w", d.state.Attempt, err)
+	}
+	switch {
+	case plan.Reduce:
+		d.pending = append(d.pending, kernel.Accept{Result: workorder.Result{Manifest: d.result.Manifest, Structured: d.result.Structured}})
+		return true, nil
+	case plan.Reconcile:
+		found, err := d.attempt.Provider.Reconcile(d.closing(), preview.State.Resource)
+		if err != nil {
+			found = protocol.EnvironmentReconciliation{Resource: preview.State.Resource}
+		}
+		d.pending = append(d.pending, kernel.Reconciled{Found: found})
+		return true, nil
+	case len(plan.Begin) > 0:
+		for _, in := range plan.Begin {
+			d.pending = append(d.pending, kernel.Begin{Intent: in})
+		}
+		opened, err := d.commit()
+		if err != nil {
+			return false, err
+		}
+		return true, d.perform(opened.Permits)
+	}
+	if len(d.pending) > 0 {
+		_, err := d.commit()
+		return false, err
+	}
+	return false, nil
+}
+
+// cancelIfAsked adds the request for cancellation once ctx has ended.
+func (d *drive) cancelIfAsked(preview *kernel.Decision) {
+	if d.ctx.Err() == nil {
+		return
+	}
+	request := kernel.RequestCancel{CancelRequested: kernel.CancelRequested{Reason: context.Cause(d.ctx).Error()}}
+	switch preview.State.Of(kernel.AttemptMachine).State {
+	case "leased", "running":
+	default:
+		return
+	}
+	next, err := d.attempt.Ledger.Kernel().Decide(preview.State, request)
+	if err != nil {
+		return // The attempt is past the point where a cancellation means anything.
+	}
+	d.pending = append(d.pending, request)
+	preview.State = next.State
+}
+
+// commit makes everything pending durable.
+func (d *drive) commit() (ledger.Opened, error) {
+	opened, err := d.attempt.Ledger.Commit(context.WithoutCancel(d.ctx), ledger.Turn{
+		Fence: d.state.Fence(), Commands: d.pending, Blobs: d.blobs, Actor: d.attempt.Actor, Cause: d.attempt.Cause,
+	})
+	if err != nil {
+		return ledger.Opened{}, fmt.Errorf("attempt %s: %w", d.state.Attempt, err)
+	}
+	d.pending, d.blobs, d.state = nil, nil, opened.State
+	return opened, nil
+}
+
+// closing is the context of what must be done although a cancellation was asked for.
+func (d *drive) closing() context.Context { return context.WithoutCancel(d.ctx) }
+
+// perform runs the effects of one turn, in order. Each waits for the guard of the one
+// before; once one did not succeed, the rest are skipped and say so.
+func (d *drive) perform(permits []ledger.Permit) error {
+	failed := ""
+	for i, p := range permits {
+		kind := p.Intent().Kind
+		if failed != "" && kind != operation.Destroy {
+			settle, err := d.attempt.Ledger.Skip(p, failed+" did not succeed")
+			if err != nil {
+				return err
+			}
+			d.pending = append(d.pending, settle)
+			continue
+		}
+		ok, err := d.step(p, permits[i+1:])
+		if err != nil {
+			return err
+		}
+		if !ok {
+			failed = string(kind)
+		}
+		if kind == operation.Start {
+			break // The launch that follows was run, or skipped, with it.
+		}
+	}
+	return nil
+}
+
+// step runs one effect and adds what it comes to. It returns false when what follows
+// in the turn must not run.
+func (d *drive) step(p ledger.Permit, rest []ledger.Permit) (bool, error) {
+	a, kind := d.attempt, p.Intent().Kind
+	switch kind {
+	case operation.Provision:
+		ok, err := d.run(d.ctx, p, a.Environment.Provision())
+		if err != nil || !ok {
+			return false, err
+		}
+		return d.attest(), nil
+	case operation.Materialize:
+		return d.run(d.ctx, p, a.Environment.Materialize(d.accepted, a.Inputs))
+	case operation.Start:
+		return d.start(p, rest)
+	case operation.Freeze:
+		return d.freeze(p)
+	case operation.Destroy:
+		return d.settle(d.closing(), p, a.Environment.Destroy())
+	}
+	effect, err := d.executing(p)
+	switch {
+	case err != nil:
+		return false, err
+	case kind == operation.Cleanup:
+		return d.settle(d.closing(), p, effect)
+	case kind == operation.Prepare:
+		return d.prepare(p, effect)
+	}
+	return d.run(d.closing(), p, effect)
+}
+
+// settle runs an effect whose failure concludes nothing: the attempt is concluded.
+func (d *drive) settle(ctx context.Context, p ledger.Permit, e ledger.Effect) (bool, error) {
+	d.observe(Step{Operation: p.Intent().Kind})
+	s, err := d.attempt.Ledger.Run(ctx, p, e)
+	if err != nil {
+		return false, err
+	}
+	d.pending = append(d.pending, s)
+	d.observe(Step{Operation: p.Intent().Kind, Done: true, Outcome: s.Outcome, Micros: s.ElapsedMicros})
+	return s.Outcome.Knowledge == operation.Applied, nil
+}
+
+// run runs an effect and concludes the attempt when it did not succeed.
+func (d *drive) run(ctx context.Context, p ledger.Permit, e ledger.Effect) (bool, error) {
+	ok, err := d.settle(ctx, p, e)
+	if err != nil || ok {
+		return ok, err
+	}
+	s := d.pending[len(d.pending)-1].(kernel.Settle)
+	d.fail(p.Intent().Kind, s.Outcome)
+	return false, nil
+}
+
+// fail concludes the attempt with what an outcome says, unless a cancellation was
+// asked for: then it was that which ended the step.
+func (d *drive) fail(stage operation.Kind, out operation.Outcome) {
+	if d.ctx.Err() != nil || stage == operation.Cancel {
+		return
+	}
+	f := kernel.Failure{Conclusion: conclusion(out), Stage: string(stage), Code: out.Code, Detail: out.Detail, Remedy: out.Remedy}
+	d.pending = append(d.pending, kernel.Fail{Failure: f})
+}
+
+// conclusion maps an outcome that is no success to how the attempt ended.
+func conclusion(out operation.Outcome) workorder.Conclusion {
+	switch {
+	case out.Code == reason.EnvironmentDead:
+		return workorder.Lost
+	case out.Knowledge == operation.Unknown:
+		return workorder.Unknown
+	case out.Code.Exit() == reason.ExitTimeout:
+		return workorder.Timeout
+	}
+	return workorder.Failed
+}
+
+// attest accepts what the environment measured of itself, or concludes the attempt when
+// it is not what the manifest orders.
+func (d *drive) attest() bool {
+	expected, report, err := d.attempt.Environment.Attest(d.ctx)
+	if err == nil {
+		d.accepted, err = d.attempt.Ledger.Kernel().Facts().Accept(expected, report, d.state.Resource)
+	}
+	if err != nil {
+		d.fail(operation.Provision, operation.Refused(operation.NotApplied, err))
+		return false
+	}
+	d.pending = append(d.pending, kernel.Attest{Expected: expected, Report: report})
+	return true
+}
+
+func (d *drive) observe(s Step) {
+	if d.attempt.Observe != nil {
+		d.attempt.Observe(s)
+	}
+}
+
+// freeze copies the declared outputs out and keeps what they are.
+func (d *drive) freeze(p ledger.Permit) (bool, error) {
+	freezing := d.attempt.Environment.FreezeOutputs(d.attempt.Artifacts)
+	ok, err := d.run(d.closing(), p, freezing)
+	d.frozen = freezing.Frozen()
+	d.blobs = append(d.blobs, d.frozen.Blobs...)
+	return ok, err
+}
+
+// Collect implements executor.Collector: it holds the structured result against the
+// output schema, in the frozen bytes. What still stands in the environment is not
+// looked at.
+func (d *drive) Collect(ctx context.Context, path string) (protocol.CollectResult, error) {
+	d.result = protocol.CollectResult{Manifest: d.frozen.Result.Manifest}
+	if path == "" {
+		return d.result, nil
+	}
+	for _, e := range d.frozen.Manifest.Entries {
+		if e.Path != path {
+			continue
+		}
+		document, err := d.frozenBytes(ctx, e)
+		if err != nil {
+			return protocol.CollectResult{}, err
+		}
+		d.result.Structured = e.Digest
+		if d.attempt.Schema == nil {
+			return d.result, nil
+		}
+		d.result.Schema = canonical.Sum(d.attempt.Schema)
+		return d.result, d.mismatch(path, d.attempt.Validate(d.attempt.Schema, document))
+	}
+	return protocol.CollectResult{}, reason.New(reason.SchemaResultMissing, "the structured result was not among the frozen outputs", path,
+		"declare it under outputs.paths, and have the tool write it")
+}
+
+// mismatch says of a result that does not hold against its schema which file it is and
+// who can mend it.
+func (d *drive) mismatch(path string, err error) error {
+	r, ok := reason.As(err)
+	if !ok {
+		return err
+	}
+	where := path
+	if _, at, found := strings.Cut(r.Where, ":"); found {
+		where += ":" + at
+	}
+	return reason.New(r.Code, "the result does not hold against the output schema: "+r.What, where,
+		"mend the tool, or the schema that outputs.schema names").Because(err)
+}
+
+// frozenBytes reads a frozen output, from the turn that is not committed yet or from
+// the store.
+func (d *drive) frozenBytes(ctx context.Context, e protocol.ArtifactEntry) ([]byte, error) {
+	for _, b := range d.frozen.Blobs {
+		if b.Digest == e.Digest {
+			return b.Bytes, nil
+		}
+	}
+	return d.attempt.Artifacts.Read(ctx, e.Digest, e.Size)
+}
