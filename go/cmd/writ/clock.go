@@ -1,0 +1,20 @@
+package main
+
+import (
+	"time"
+
+	"github.com/writ-runtime/writ/go/journal"
+)
+
+// clock reads the host's clock.
+type clock struct {
+	begun time.Time
+}
+
+// Now implements ledger.Clock.
+func (c clock) Now() journal.Observation {
+	return journal.Observation{Domain: "host", UnixMilli: time.Now().UnixMilli()}
+}
+
+// Micros implements ledger.Clock by the monotonic clock.
+func (c clock) Micros() int64 { return time.Since(c.begun).Microseconds() }

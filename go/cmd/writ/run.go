@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/writ-runtime/writ/go/admission"
+	"github.com/writ-runtime/writ/go/dispatcher"
+	"github.com/writ-runtime/writ/go/environment"
+	"github.com/writ-runtime/writ/go/ingress"
+	"github.com/writ-runtime/writ/go/kernel"
+	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/go/schema"
+	"github.com/writ-runtime/writ/go/supervisor"
+	"github.com/writ-runtime/writ/go/workorder"
+)
+
+func (c *command) runCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "run FILE",
+		Short: "Carry out a work order and print an account of it",
+		Long: "Submits the work order in FILE, has the policies decide, and carries out one attempt in a measured\n" +
+			"environment. Ctrl-C asks for cancellation; a second one leaves at once, and the next start closes what is open.",
+		Args: exact("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
+	}
+}
+
+// run is the main job.
+func (c *command) run(ctx context.Context, file string) (err error) {
+	doc, origin, err := c.load(file)
+	if err != nil {
+		return err
+	}
+	outliveReaders()
+	r, err := c.openRuntime(ctx, "writ run "+file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	if err := c.reconcile(ctx, r); err != nil {
+		return err
+	}
+	accepted, err := r.accept(ingress.Run, doc.Canonical)
+	if err != nil {
+		return err
+	}
+	admitted, err := r.admission.Admit(ctx, doc, origin, accepted)
+	var denied *admission.DeniedError
+	if errors.As(err, &denied) {
+		return c.denied(denied)
+	}
+	if err != nil {
+		return err
+	}
+	state, err := c.carryOut(ctx, r, admitted, accepted)
+	if err != nil {
+		return err
+	}
+	return c.account(context.WithoutCancel(ctx), r, state, admitted)
+}
+
+// outliveReaders keeps the process alive when whoever reads what it prints goes away, as
+// in `writ run FILE | head`: the work goes on, and is recorded. Without it the runtime of
+// the language ends a process that writes to a closed pipe.
+func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
+
+// load reads a work order from where the person stands.
+func (c *command) load(file string) (*schema.Document, string, error) {
+	path := c.path(file)
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return nil, "", reason.New(reason.UsageInvalid, "the work order cannot be read", file, "check the path").Because(err)
+	}
+	registry, err := schema.Open()
+	if err != nil {
+		return nil, "", err
+	}
+	doc, err := registry.Load(file, raw, workorder.Kind)
+	return doc, filepath.Dir(path), err
+}
+
+// reconcile closes what an earlier life left open, and says so.
+func (c *command) reconcile(ctx context.Context, r *runtime) error {
+	accepted, err := r.accept(ingress.Reconcile, nil)
+	if err != nil {
+		return err
+	}
+	d := dispatcher.Dispatcher{Ledger: r.ledger, Journal: r.journal, Providers: r.providers}
+	closed, err := d.Reconcile(context.WithoutCancel(ctx), accepted)
+	for _, one := range closed {
+		c.tellClosed(one)
+	}
+	return err
+}
+
+// carryOut supervises the attempt. An activation that is refused closes the attempt.
+func (c *command) carryOut(ctx context.Context, r *runtime, a *admission.Admitted, accepted ingress.Accepted) (kernel.State, error) {
+	fence := a.State.Fence()
+	env, err := a.Provider.Open(environment.Order{Bundle: a.Bundle, Fence: fence, Resource: fence.ResourceName()})
+	if err != nil {
+		return kernel.State{}, err
+	}
+	p := c.progress()
+	defer p.end()
+	defer context.AfterFunc(ctx, p.cancelling)()
+	attempt := supervisor.Attempt{
+		Bundle: a.Bundle, First: []kernel.Command{a.Activate}, Blobs: a.Blobs,
+		Ledger: r.ledger, Environment: env, Provider: a.Provider, Artifacts: r.artifacts, Inputs: a.Sources,
+		Executor: r.adapter(context.WithoutCancel(ctx), a.Bundle, fence), Schema: a.Schema, Validate: schema.ValidateResult,
+		Actor: accepted.Receipt.Principal, Cause: accepted.Receipt.ID, Observe: p.step,
+	}
+	state, err := attempt.Run(ctx, a.State)
+	if _, refused := reason.As(err); refused && state.Bundle == nil {
+		return state, errors.Join(err, admission.Abandon(ctx, r.ledger, a.State, accepted, workorder.Failed, err))
+	}
+	if err != nil {
+		return state, fmt.Errorf("carry out %s: %w", a.State.Attempt, err)
+	}
+	return state, nil
+}
+
+// exitOf is the exit of an attempt that ended: each conclusion has its own (L4).
+func exitOf(r *workorder.Result) reason.Exit {
+	if r == nil {
+		return reason.ExitCancellationRequested
+	}
+	switch r.Conclusion {
+	case workorder.Succeeded:
+		return reason.ExitOK
+	case workorder.Timeout:
+		return reason.ExitTimeout
+	case workorder.Cancelled:
+		return reason.ExitCancelled
+	case workorder.Lost:
+		return reason.ExitLost
+	case workorder.Unknown:
+		return reason.ExitUnknown
+	}
+	if r.Code.Exit() == reason.ExitDenied {
+		return reason.ExitDenied
+	}
+	return reason.ExitFailed
+}

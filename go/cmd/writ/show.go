@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/journal"
+	"github.com/writ-runtime/writ/go/kernel"
+	"github.com/writ-runtime/writ/go/lifecycle"
+	"github.com/writ-runtime/writ/go/projection"
+	"github.com/writ-runtime/writ/go/protocol"
+)
+
+func (c *command) showCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "show ID",
+		Short: "Show an attempt or a work order, event by event",
+		Long:  "ID is that of an attempt or of a work order, or the beginning of one.",
+		Args:  exact("ID"),
+		RunE:  func(cmd *cobra.Command, args []string) error { return c.show(cmd.Context(), args[0]) },
+	}
+}
+
+// shown is what `writ show` prints.
+type shown struct {
+	projection.Attempt
+	Bundle  canonical.Digest         `json:"bundle,omitempty"`
+	Outputs []protocol.ArtifactEntry `json:"outputs"`
+	Events  []shownEvent             `json:"events"`
+}
+
+type shownEvent struct {
+	Sequence  uint64            `json:"sequence"`
+	UnixMilli int64             `json:"unix_ms"`
+	Subject   lifecycle.Subject `json:"subject"`
+	Family    lifecycle.Family  `json:"family"`
+	Actor     string            `json:"actor"`
+	Guards    []lifecycle.Guard `json:"guards"`
+}
+
+func (c *command) show(ctx context.Context, id string) error {
+	r, err := c.openReading(ctx)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	s, row, err := r.attempt(ctx, id)
+	if err != nil {
+		return err
+	}
+	out := shown{Attempt: row}
+	if s.Bundle != nil {
+		out.Bundle = s.Bundle.Digest()
+	}
+	manifest, err := manifestOf(ctx, r.artifacts, s)
+	if err != nil {
+		return err
+	}
+	out.Outputs = manifest.Entries
+	if out.Events, err = r.events(ctx, s); err != nil {
+		return err
+	}
+	return c.print(out, func(w io.Writer) { out.write(w, c.style()) })
+}
+
+// events returns every event of an attempt, in the order they were recorded.
+func (r *reading) events(ctx context.Context, s kernel.State) ([]shownEvent, error) {
+	var all []journal.Recorded
+	for _, subject := range s.Subjects() {
+		events, err := r.journal.Events(ctx, subject)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, events...)
+	}
+	slices.SortFunc(all, journal.Order)
+	var shown []shownEvent
+	for _, e := range all {
+		shown = append(shown, shownEvent{e.Sequence, e.At.UnixMilli, e.Subject, e.Family, e.Actor, e.Guards})
+	}
+	return shown, nil
+}
+
+func (o shown) write(w io.Writer, s style) {
+	fmt.Fprintf(w, "\n%s  %s\n\n", s.bold(plain(o.Title)), standing(o.Attempt, s))
+	section(w, s, "attempt", string(o.ID))
+	section(w, s, "order", fmt.Sprintf("%s, %s", o.WorkOrder, o.Order))
+	section(w, s, "states", fmt.Sprintf("attempt %s, execution %s, environment %s", word(o.State), word(o.Execution), word(o.Environment)))
+	if o.Bundle != "" {
+		section(w, s, "bundle", string(o.Bundle))
+	}
+	if o.Blocked != "" {
+		section(w, s, "why", plain(o.Blocked))
+	}
+	if r := o.Result; r != nil && r.Detail != "" && o.Blocked == "" {
+		section(w, s, "why", why(*r, s)...)
+	}
+	var outputs [][]string
+	for _, e := range o.Outputs {
+		outputs = append(outputs, []string{plain(e.Path), size(e.Size), string(e.Digest)})
+	}
+	section(w, s, "outputs", few(columns(outputs), "writ artifacts list "+string(o.ID))...)
+	fmt.Fprintln(w)
+	var rows [][]string
+	last := uint64(0)
+	for _, e := range o.Events {
+		at, turn := "", ""
+		if e.Sequence != last {
+			at, turn, last = moment(e.UnixMilli), fmt.Sprintf("turn %d", e.Sequence), e.Sequence
+		}
+		about := ""
+		if e.Subject.Machine() == kernel.OperationMachine {
+			parts := strings.Split(e.Subject.ID(), "/")
+			about = strings.Join(parts[max(0, len(parts)-2):], "/")
+		}
+		rows = append(rows, []string{s.faint(at), s.faint(turn), string(e.Family), about})
+	}
+	for _, line := range columns(rows) {
+		fmt.Fprintln(w, "  "+line)
+	}
+}
+
+func word(s lifecycle.State) string {
+	if s == "" {
+		return "not begun"
+	}
+	return string(s)
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/writ-runtime/writ/go/projection"
+	"github.com/writ-runtime/writ/go/reason"
+)
+
+func (c *command) statusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "List every attempt and where it stands",
+		Args:  exact(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.status(cmd.Context())
+		},
+	}
+}
+
+func (c *command) status(ctx context.Context) error {
+	index, err := c.readIndex(ctx)
+	if err != nil {
+		return err
+	}
+	return c.print(index, func(w io.Writer) {
+		if len(index.Attempts) == 0 {
+			fmt.Fprintf(w, "Nothing has run in %s yet. Start with `writ run FILE`.\n", c.state)
+			return
+		}
+		s := c.style()
+		rows := [][]string{{s.faint("attempt"), s.faint("began (UTC)"), s.faint("state"), s.faint("title")}}
+		for _, a := range index.Attempts {
+			rows = append(rows, []string{string(a.ID), moment(a.Begun), standing(a, s), plain(a.Title)})
+		}
+		for _, line := range columns(rows) {
+			fmt.Fprintln(w, line)
+		}
+	})
+}
+
+// readIndex builds the index; a state folder without a journal has an empty one.
+func (c *command) readIndex(ctx context.Context) (*projection.Index, error) {
+	r, err := c.openReading(ctx)
+	if reason.Is(err, reason.JournalMissing) {
+		return &projection.Index{Attempts: []projection.Attempt{}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	return r.index(ctx)
+}
+
+// standing is one word, or a few, on where an attempt stands.
+func standing(a projection.Attempt, s style) string {
+	switch {
+	case a.Blocked != "":
+		return s.bad("denied")
+	case a.Result == nil:
+		return string(a.State)
+	case a.Result.Conclusion == "succeeded":
+		return s.good(string(a.Result.Conclusion))
+	}
+	return s.bad(string(a.Result.Conclusion))
+}
+
+// moment renders a recorded clock reading.
+func moment(unixMilli int64) string {
+	return time.UnixMilli(unixMilli).UTC().Format("2006-01-02 15:04:05")
+}
