@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
 	"github.com/writ-runtime/writ/go/admission"
 	"github.com/writ-runtime/writ/go/canonical"
@@ -51,9 +50,11 @@ type inputLine struct {
 
 // allowance is one effective grant and the rules that allow it.
 type allowance struct {
-	Action   string   `json:"action"`
-	Resource string   `json:"resource"`
-	Rules    []string `json:"rules"`
+	Action   string `json:"action"`
+	Resource string `json:"resource"`
+	// Rules are the rules that allow it, one for each layer; Why is what the first says.
+	Rules []string `json:"rules"`
+	Why   string   `json:"why"`
 }
 
 type step struct {
@@ -110,7 +111,8 @@ func newAccount(s kernel.State, d policy.Record) *account {
 		acc.Inputs = append(acc.Inputs, inputLine{in.Name, files, bytes})
 	}
 	for _, g := range b.Grants {
-		acc.Allowed = append(acc.Allowed, allowance{g.Action, g.Resource.String(), allowing(d, g)})
+		rules, why := allowing(d, g)
+		acc.Allowed = append(acc.Allowed, allowance{g.Action, g.Resource.String(), rules, why})
 	}
 	for _, o := range s.Operations() {
 		acc.Steps = append(acc.Steps, step{
@@ -130,19 +132,24 @@ func place(k operation.Kind) int {
 	}, k)
 }
 
-// allowing lists the rules that allow a grant, one for each layer that names one.
-func allowing(d policy.Record, g capability.Grant) []string {
-	var rules []string
+// allowing lists the rules that allow a grant, one for each layer that names one, and
+// returns what the first of them says.
+func allowing(d policy.Record, g capability.Grant) (rules []string, why string) {
+	var texts []string
 	for _, a := range d.Answers {
-		for _, why := range a.Reasons {
-			allowed := capability.Grant{Action: why.Action, Resource: why.Resource, Destination: why.Destination}
-			if why.Effect == capability.Allow && allowed.Contains(capability.Grant{Action: g.Action, Resource: g.Resource, Destination: g.Destination}) {
-				rules = append(rules, why.Rule)
+		for _, spoken := range a.Reasons {
+			allowed := capability.Grant{Action: spoken.Action, Resource: spoken.Resource, Destination: spoken.Destination}
+			if spoken.Effect == capability.Allow && allowed.Contains(capability.Grant{Action: g.Action, Resource: g.Resource, Destination: g.Destination}) {
+				rules = append(rules, spoken.Rule)
+				texts = append(texts, spoken.Text)
 				break
 			}
 		}
 	}
-	return rules
+	if len(texts) > 0 {
+		why = texts[0]
+	}
+	return rules, why
 }
 
 func (a *account) write(w io.Writer, s style) {
@@ -161,11 +168,7 @@ func (a *account) write(w io.Writer, s style) {
 		inputs = append(inputs, fmt.Sprintf("%s: %s, %s", in.Name, count(in.Files, "file"), size(in.Bytes)))
 	}
 	section(w, s, "read", inputs...)
-	var allowed [][]string
-	for _, g := range a.Allowed {
-		allowed = append(allowed, []string{g.Action, g.Resource, s.faint(strings.Join(g.Rules, ", "))})
-	}
-	section(w, s, "allowed", few(columns(allowed), "writ explain "+string(a.Attempt))...)
+	section(w, s, "allowed", few(a.allowed(s), "writ explain "+string(a.Attempt))...)
 	var outputs [][]string
 	for _, o := range a.Outputs {
 		outputs = append(outputs, []string{s.bold(plain(o.Path)), size(o.Size), o.MediaType, s.faint(short(string(o.Digest)))})
@@ -213,6 +216,23 @@ func why(r workorder.Result, s style) []string {
 		lines = append(lines, plain(r.Remedy))
 	}
 	return append(lines, s.faint(joined(", at ", string(r.Code), r.Stage)))
+}
+
+// allowed renders the grants, those of one action and reason in one line.
+func (a *account) allowed(s style) []string {
+	var rows [][]string
+	for i, g := range a.Allowed {
+		resource := g.Resource
+		if resource == "none" {
+			resource = ""
+		}
+		if i > 0 && a.Allowed[i-1].Action == g.Action && a.Allowed[i-1].Why == g.Why {
+			rows[len(rows)-1][1] += ", " + resource
+			continue
+		}
+		rows = append(rows, []string{g.Action, resource, s.faint(g.Why)})
+	}
+	return columns(rows)
 }
 
 // wrap joins items by " · " into lines of at most width.

@@ -126,7 +126,8 @@ func writeDecision(w io.Writer, s style, d policy.Record) {
 				verdict = s.faint("allowed")
 			}
 			fmt.Fprintf(w, "  %s  %s\n", verdict, q.Grant)
-			fmt.Fprintf(w, "           %s\n", s.faint(strings.Join(allowing(d, q.Grant), ", ")))
+			rules, _ := allowing(d, q.Grant)
+			fmt.Fprintf(w, "           %s\n", s.faint(strings.Join(rules, ", ")))
 			continue
 		}
 		fmt.Fprintf(w, "  %s   %s\n", s.bad("denied"), q.Grant)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 
@@ -29,11 +30,39 @@ func (c *command) verifyCommand() *cobra.Command {
 
 // verification is what `writ verify` found.
 type verification struct {
-	Journal   journal.Extent   `json:"journal"`
-	Artifacts artifact.Extent  `json:"artifacts"`
-	Attempts  int              `json:"attempts"`
-	Receipts  int              `json:"receipts"`
-	Damage    []journal.Damage `json:"damage"`
+	Journal   journal.Extent
+	Artifacts artifact.Extent
+	Attempts  int
+	Receipts  int
+	Damage    []journal.Damage
+}
+
+// MarshalJSON names the fields for a program.
+func (v verification) MarshalJSON() ([]byte, error) {
+	type damage struct {
+		Turn  uint64 `json:"turn,omitempty"`
+		Where string `json:"where"`
+		What  string `json:"what"`
+	}
+	found := []damage{}
+	for _, d := range v.Damage {
+		found = append(found, damage{d.Sequence, d.Where, d.What})
+	}
+	return json.Marshal(struct {
+		Turns     uint64           `json:"turns"`
+		Events    uint64           `json:"events"`
+		Attempts  int              `json:"attempts"`
+		Receipts  int              `json:"receipts"`
+		Blobs     uint64           `json:"blobs"`
+		Collected uint64           `json:"collected_blobs"`
+		Files     int64            `json:"files"`
+		Bytes     int64            `json:"file_bytes"`
+		Chain     canonical.Digest `json:"chain,omitempty"`
+		Damage    []damage         `json:"damage"`
+	}{
+		v.Journal.Batches, v.Journal.Events, v.Attempts, v.Receipts, v.Journal.Blobs, v.Journal.Collected,
+		v.Artifacts.Files, v.Artifacts.Bytes, v.Journal.Head, found,
+	})
 }
 
 func (c *command) verify(ctx context.Context, args []string) error {
