@@ -66,6 +66,7 @@ type field struct {
 // types of the program and whose content depends on nothing but them.
 type planner struct{ plans sync.Map }
 
+//writ:cache a plan is a function of its type alone
 var plans planner
 
 // planFor returns the plan of a type, or a *ValueError with code canonical.unsupported_type.

@@ -9,6 +9,7 @@ const threadFlags = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLON
 // allowed is what a Go program needs that computes, and reads and writes descriptors it has already.
 func allowed() []rule {
 	readWrite, thread, self := uint32(unix.PROT_READ|unix.PROT_WRITE), uint32(threadFlags), uint32(unix.Getpid())
+	naming := uint32(unix.PR_SET_VMA)
 	rules := calls(
 		unix.SYS_FUTEX, unix.SYS_READ, unix.SYS_WRITE, unix.SYS_PREAD64, unix.SYS_CLOSE,
 		unix.SYS_NANOSLEEP, unix.SYS_SCHED_YIELD, unix.SYS_EPOLL_PWAIT,
@@ -23,6 +24,8 @@ func allowed() []rule {
 		rule{number: unix.SYS_MMAP, arg: 2, among: &readWrite},
 		rule{number: unix.SYS_MPROTECT, arg: 2, among: &readWrite},
 		rule{number: unix.SYS_CLONE, arg: 0, equal: &thread},
+		// Since Go 1.25 the runtime names its mappings, on kernels that can.
+		rule{number: unix.SYS_PRCTL, arg: 0, equal: &naming},
 		// The runtime interrupts its own threads; nobody else's.
 		rule{number: unix.SYS_TGKILL, arg: 0, equal: &self},
 	)
