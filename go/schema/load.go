@@ -84,7 +84,7 @@ func (r *Registry) kindOf(v canonical.Value, src *source, kinds []string) (*entr
 	e, err := r.lookup(kind.Str())
 	if err != nil {
 		refusal, _ := reason.As(err)
-		return nil, fail(offset, "/kind", refusal.What, refusal.Remedy, refusal.Code)
+		return nil, fail(offset, "/kind", refusal.What, suggestKind(kind.Str(), wanted), refusal.Code)
 	}
 	if !slices.Contains(wanted, e.kind) {
 		return nil, fail(offset, "/kind", "this is a "+e.kind, "give a "+strings.Join(wanted, " or "), reason.SchemaWrongKind)

@@ -148,6 +148,7 @@ func TestLoadRefuses(t *testing.T) {
 
 		{"unknown kind", "workorder.v1", "workodrer.v1", reason.SchemaUnknownKind, "kind", "2:1 /kind", "did you mean writ.workorder.v1"},
 		{"unknown version", "workorder.v1", "workorder.v2", reason.SchemaUnknownKind, "kind", "2:1 /kind", "knows writ.workorder.v1"},
+		{"nothing like a kind", "writ.workorder.v1", "order", reason.SchemaUnknownKind, "kind", "2:1 /kind", "registered: write one of writ.workorder.v1"},
 		{"other kind", "writ.workorder.v1", "writ.reasons.v1", reason.SchemaWrongKind, "kind", "2:1 /kind", "writ.workorder.v1"},
 		{"no kind", "kind: writ.workorder.v1\n", "", reason.SchemaUnknownKind, "kind", "2:1 ", "add kind"},
 		{"kind is a list", "kind: writ.workorder.v1", "kind: []", reason.SchemaUnknownKind, "kind", "2:1 /kind", "an array"},

@@ -114,22 +114,23 @@ func (r *Registry) lookup(kind string) (*entry, error) {
 	if e := r.entries[kind]; e != nil && slices.Contains(r.kinds, kind) {
 		return e, nil
 	}
-	return nil, reason.New(reason.SchemaUnknownKind, fmt.Sprintf("kind %s is not registered", short(kind)), "", r.suggestKind(kind))
+	return nil, reason.New(reason.SchemaUnknownKind, fmt.Sprintf("kind %s is not registered", short(kind)), "", suggestKind(kind, r.kinds))
 }
 
-// suggestKind names the kind that was probably meant: another version of the same family, or a near spelling.
-func (r *Registry) suggestKind(kind string) string {
+// suggestKind names the one of the wanted kinds that was probably meant: another version of the same family, or a near
+// spelling.
+func suggestKind(kind string, wanted []string) string {
 	if cut := strings.LastIndex(kind, ".v"); cut > 0 {
-		for _, k := range r.kinds {
+		for _, k := range wanted {
 			if strings.HasPrefix(k, kind[:cut]+".v") {
 				return "this build knows " + k
 			}
 		}
 	}
-	if near := nearest(kind, r.kinds); near != "" {
+	if near := nearest(kind, wanted); near != "" {
 		return "did you mean " + near + "?"
 	}
-	return "write one of " + strings.Join(r.kinds, ", ")
+	return "write one of " + strings.Join(wanted, ", ")
 }
 
 func (r *Registry) load(e *entry) error {
@@ -151,16 +152,7 @@ func (r *Registry) load(e *entry) error {
 // schemaOf returns the compiled schema of an entry.
 func (r *Registry) schemaOf(e *entry) (*jsonschema.Schema, error) {
 	e.compile.Do(func() {
-		c := newCompiler()
-		for _, other := range r.entries {
-			if e.cerr = r.load(other); e.cerr != nil {
-				return
-			}
-			if err := c.AddResource(base+other.file, other.value.Any()); err != nil {
-				e.cerr = broken(other.file, "cannot be added").Because(err)
-				return
-			}
-		}
+		c := newCompiler(r)
 		var err error
 		if e.compiled, err = c.Compile(base + e.file); err != nil {
 			e.cerr = broken(e.file, "does not compile").Because(err)
@@ -169,31 +161,49 @@ func (r *Registry) schemaOf(e *entry) (*jsonschema.Schema, error) {
 	return e.compiled, e.cerr
 }
 
-func newCompiler() *jsonschema.Compiler {
+// newCompiler returns a compiler that knows the files of a registry, and none without one.
+func newCompiler(r *Registry) *jsonschema.Compiler {
 	c := jsonschema.NewCompiler()
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.AssertFormat()
-	c.UseLoader(closedLoader{})
+	c.UseLoader(closedLoader{r})
 	return c
 }
 
-// closedLoader refuses every reference to something that was not added; the meta-schemas are built into
-// jsonschema and do not come through here.
-type closedLoader struct{}
+// closedLoader reads the files of a registry when they are first referred to, and refuses every other reference; the
+// meta-schemas are built into jsonschema and do not come through here.
+type closedLoader struct{ registry *Registry }
 
-func (closedLoader) Load(url string) (any, error) {
+func (l closedLoader) Load(url string) (any, error) {
+	if e := l.registry.entryAt(url); e != nil {
+		if err := l.registry.load(e); err != nil {
+			return nil, err
+		}
+		return e.value.Any(), nil
+	}
 	return nil, reason.New(reason.SchemaRemoteReference, fmt.Sprintf("the schema refers to %s", short(url)), "", "put what it refers to under $defs")
 }
 
 // node returns the part of a schema that a location such as "writ:///schemas/x.json#/properties/a" names.
 func (r *Registry) node(location string) (canonical.Value, bool) {
 	url, fragment, _ := strings.Cut(location, "#")
-	for _, e := range r.entries {
-		if base+e.file == url && r.load(e) == nil {
-			return descend(e.value, fragment)
-		}
+	if e := r.entryAt(url); e != nil && r.load(e) == nil {
+		return descend(e.value, fragment)
 	}
 	return canonical.Value{}, false
+}
+
+// entryAt returns the entry whose file lives at a URL, or nil.
+func (r *Registry) entryAt(url string) *entry {
+	if r == nil {
+		return nil
+	}
+	for _, e := range r.entries {
+		if base+e.file == url {
+			return e
+		}
+	}
+	return nil
 }
 
 // Validate checks a value against the schema of a kind. src gives positions.

@@ -93,7 +93,7 @@ func compileGuarded(v canonical.Value) (s *jsonschema.Schema, err error) {
 			err = fmt.Errorf("the compiler gave up: %v", r)
 		}
 	}()
-	c := newCompiler()
+	c := newCompiler(nil)
 	if err := c.AddResource(resultBase, v.Any()); err != nil {
 		return nil, err
 	}
