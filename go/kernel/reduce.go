@@ -115,7 +115,7 @@ func (k Kernel) absorb(s *State, e lifecycle.Event) error {
 // attempt came to.
 func Concludes(family lifecycle.Family) bool {
 	switch family {
-	case "attempt.result_reported", "attempt.closed_no_effect", "attempt.reconciled_retryable",
+	case "attempt.result_reported", "attempt.reconciled_result", "attempt.closed_no_effect", "attempt.reconciled_retryable",
 		"attempt.reconciled_failed", "attempt.reconciled_cancelled", "attempt.unknown_terminal",
 		"attempt.expired_no_effect", "attempt.cancelled_no_effect":
 		return true

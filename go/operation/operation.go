@@ -49,7 +49,7 @@ type Intent struct {
 	// policy included, and nothing else (O2).
 	Digest canonical.Digest `json:"digest"`
 	Kind   Kind             `json:"kind"`
-	Class  EffectClass      `json:"class"`
+	Class  EffectClass      `json:"effect_class"`
 	// Resource is the name, made from attempt and fence, under which the effect can
 	// be found and ended after a crash. No handle is needed.
 	Resource string `json:"resource"`

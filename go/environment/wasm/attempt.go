@@ -60,12 +60,22 @@ func (p *Provider) Resolve(ctx context.Context, in operation.Intent) operation.O
 		return operation.Refused(operation.Unknown, err)
 	}
 	if in.Kind == operation.Destroy || in.Kind == operation.Cancel || in.Kind == operation.Cleanup {
-		return operation.Done(protocol.RemovalResult{Resource: in.Resource, WasAlive: found.WasAlive, Gone: found.Gone})
+		return removed(found)
 	}
 	return operation.Outcome{
 		Knowledge: operation.NotApplied, Code: reason.EnvironmentDead,
 		Detail: "the environment is gone and took with it whatever the operation had done",
 	}
+}
+
+// removed is the outcome of an operation whose effect is that nothing bears a name.
+func removed(found protocol.EnvironmentReconciliation) operation.Outcome {
+	out := operation.Done(protocol.RemovalResult{Resource: found.Resource, WasAlive: found.WasAlive, Gone: found.Gone})
+	if found.Gone {
+		return out
+	}
+	out.Knowledge = operation.NotApplied
+	return out.Because(reason.New(reason.EnvironmentStillAlive, "something still bears the name", found.Resource, "end it, and start writ again"))
 }
 
 // Provision implements environment.Environment: it starts a worker from its sealed
@@ -278,7 +288,8 @@ func (a *attempt) destroy(ctx context.Context) operation.Outcome {
 	if err != nil {
 		return operation.Refused(operation.Unknown, err)
 	}
-	return operation.Done(protocol.RemovalResult{Resource: a.order.Resource, WasAlive: wasAlive || found.WasAlive, Gone: found.Gone})
+	found.WasAlive = found.WasAlive || wasAlive
+	return removed(found)
 }
 
 // Gone implements environment.Environment: a worker whose guest has ended runs nothing
