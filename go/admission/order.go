@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 
@@ -66,10 +65,14 @@ type order struct {
 	blobs []journal.Blob
 }
 
-// resolve finds everything that a work order names. It reads, and records nothing.
+// resolve finds everything that a work order names. No event is recorded; documents may
+// already be kept under their digests.
 func (a *Admission) resolve(ctx context.Context, doc *schema.Document, origin string) (*order, error) {
 	o := &order{document: doc, origin: origin}
 	if err := doc.Decode(&o.order); err != nil {
+		return nil, err
+	}
+	if err := o.refuseUnsupported(); err != nil {
 		return nil, err
 	}
 	o.fillIn()
@@ -194,10 +197,10 @@ func (a *Admission) resolveOutputs(_ context.Context, o *order) error {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(o.origin, path)
 	}
-	raw, err := os.ReadFile(path)
+	raw, err := ReadFile(path, schema.MaxResultSchemaBytes)
 	if err != nil {
-		return reason.New(reason.MaterializeMissing, "the output schema cannot be read", path,
-			"correct outputs.schema; it is taken from the folder of the work order's file").Because(err)
+		return o.at("/outputs/schema", reason.New(reason.MaterializeMissing, "the output schema "+path+" cannot be read: "+err.Error(), path,
+			"correct outputs.schema; it is taken from the folder of the work order's file"))
 	}
 	if _, err := schema.CompileResultSchema(raw); err != nil {
 		return schemaProblem(path, err)

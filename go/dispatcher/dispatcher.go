@@ -3,6 +3,7 @@ package dispatcher
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/writ-runtime/writ/go/admission"
@@ -13,7 +14,6 @@ import (
 	"github.com/writ-runtime/writ/go/ledger"
 	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/projection"
-	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/go/workorder"
 )
@@ -32,13 +32,16 @@ type Closed struct {
 	State   kernel.State
 	// Waits says what the attempt still waits for; empty for one that is closed.
 	Waits string
+	// Err says why the attempt could not be closed; it stays open.
+	Err error
 }
 
 // supervisorGone is why an attempt of an earlier life is closed.
 const supervisorGone = "its supervisor ended before the attempt was closed"
 
 // Reconcile closes every attempt that is open: fenced, resolved by name, and closed
-// with its true outcome. It goes on after an attempt that it cannot close.
+// with its true outcome. It goes on after an attempt that it cannot close; the error is
+// that of a journal of which nothing is known any more.
 func (d *Dispatcher) Reconcile(ctx context.Context, accepted ingress.Accepted) ([]Closed, error) {
 	index, err := projection.Build(ctx, d.Journal, d.Ledger.Kernel().Transitions())
 	if err != nil {
@@ -50,9 +53,11 @@ func (d *Dispatcher) Reconcile(ctx context.Context, accepted ingress.Accepted) (
 			continue
 		}
 		c, err := d.close(ctx, a.ID, accepted)
-		if err != nil {
+		var doubt *ledger.InDoubtError
+		if errors.As(err, &doubt) {
 			return closed, fmt.Errorf("reconcile %s: %w", a.ID, err)
 		}
+		c.Attempt, c.Err = a.ID, err
 		closed = append(closed, c)
 	}
 	return closed, nil
@@ -109,7 +114,7 @@ func (r *recovery) run(ctx context.Context) (waits string, err error) {
 		case len(plan.Resolve) > 0:
 			err = r.resolve(ctx, plan.Resolve)
 		case plan.Reconcile:
-			err = r.commit(ctx, kernel.Reconciled{Found: r.look(ctx)})
+			err = r.commit(ctx, kernel.Reconciled{Found: environment.Look(ctx, r.provider, r.state)})
 		case len(plan.Begin) > 0:
 			err = r.remove(ctx, plan.Begin)
 		default:
@@ -140,25 +145,17 @@ func (r *recovery) turn(ctx context.Context, commands ...kernel.Command) (ledger
 // resolve asks what became of each intent; an answer of unknown stays open only until
 // its tries are used up.
 func (r *recovery) resolve(ctx context.Context, intents []operation.Intent) error {
+	ctx, cancel := environment.ReconciliationContext(ctx, r.state)
+	defer cancel()
 	var commands []kernel.Command
 	for _, in := range intents {
-		s, err := r.dispatcher.Ledger.Resolve(ctx, r.state, in, byName{r.provider})
+		s, err := r.dispatcher.Ledger.Resolve(ctx, r.state, in, environment.ByName{Provider: r.provider})
 		if err != nil {
 			return err
 		}
 		commands = append(commands, s)
 	}
-	return r.commit(ctx, commands...)
-}
-
-// look asks what bears the environment's name. An answer that cannot be had is no
-// answer: the attempt is then unknown, and waits for a person.
-func (r *recovery) look(ctx context.Context) protocol.EnvironmentReconciliation {
-	found, err := r.provider.Reconcile(ctx, r.state.Resource)
-	if err != nil {
-		return protocol.EnvironmentReconciliation{Resource: r.state.Resource}
-	}
-	return found
+	return r.commit(context.WithoutCancel(ctx), commands...)
 }
 
 // remove carries out clean-up and destruction by name: no adapter and no environment
@@ -174,24 +171,11 @@ func (r *recovery) remove(ctx context.Context, intents []operation.Intent) error
 	}
 	commands = nil
 	for _, p := range opened.Permits {
-		s, err := r.dispatcher.Ledger.Run(ctx, p, byName{r.provider})
+		s, err := r.dispatcher.Ledger.Run(ctx, p, environment.ByName{Provider: r.provider})
 		if err != nil {
 			return err
 		}
 		commands = append(commands, s)
 	}
 	return r.commit(ctx, commands...)
-}
-
-// byName performs and resolves an operation by the resource's name alone.
-type byName struct {
-	provider environment.Provider
-}
-
-func (b byName) Perform(ctx context.Context, p ledger.Permit) operation.Outcome {
-	return b.provider.Resolve(ctx, p.Intent())
-}
-
-func (b byName) Resolve(ctx context.Context, in operation.Intent) operation.Outcome {
-	return b.provider.Resolve(ctx, in)
 }

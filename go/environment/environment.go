@@ -82,6 +82,9 @@ type Environment interface {
 	// Launch runs what the bundle orders. Its outcome is known when nothing runs any
 	// more.
 	Launch(a attestation.Accepted) ledger.Effect
+	// Printed is what the launched process wrote to its standard output and error, within
+	// the limit of both; the launch's result names each by digest. Nil before it ended.
+	Printed() [][]byte
 	// FreezeOutputs copies the declared outputs out. Preconditions: Launch's outcome
 	// is known.
 	FreezeOutputs(store *artifact.Store) Freezing

@@ -94,7 +94,7 @@ func (c Capabilities) Class(kind operation.Kind) operation.EffectClass {
 func (c Capabilities) Supports(isolation, tool string) error {
 	lacks := func(what, name string) error {
 		return reason.New(reason.AdapterUnsupported, fmt.Sprintf("the adapter does not declare %s %q", what, name), name,
-			"choose an executor that does: see `writ adapter list`")
+			"choose an executor that does: `writ version` lists those there are")
 	}
 	switch {
 	case !slices.Contains(c.Protocols, wire.Protocol):

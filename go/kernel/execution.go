@@ -1,7 +1,10 @@
 package kernel
 
 import (
+	"slices"
+
 	"github.com/writ-runtime/writ/go/lifecycle"
+	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/go/workorder"
@@ -20,10 +23,19 @@ type Complete struct {
 }
 
 func (c Complete) decide(d *decision) error {
-	for _, key := range c.Report.Launches {
-		if o, ok := d.state.Operation(key); !ok || !o.Settled() {
-			return wrongState(string(key), "the workload is reported complete while a launched process is unaccounted for")
+	// What was launched is what the journal says, not what the report lists (F3).
+	var launched []operation.Key
+	for _, o := range d.state.Operations() {
+		if o.Intent.Kind != operation.Launch {
+			continue
 		}
+		if !o.Settled() {
+			return wrongState(string(o.Intent.Key), "the workload is reported complete while a launched process is unaccounted for")
+		}
+		launched = append(launched, o.Intent.Key)
+	}
+	if !slices.Equal(launched, slices.Sorted(slices.Values(c.Report.Launches))) {
+		return wrongState(string(d.state.Attempt), "the completion report does not list exactly what was launched")
 	}
 	g, err := report("CompletionReport", c.Report)
 	if err != nil {
@@ -131,9 +143,13 @@ type Reconciled struct {
 
 func (c Reconciled) decide(d *decision) error {
 	cancelled := d.state.CancelReason != ""
-	f := Failure{Conclusion: workorder.Lost, Code: reason.AttemptLost,
-		Detail: "the supervisor or the environment was lost while the attempt ran; nothing of it is left",
+	f := Failure{Conclusion: workorder.Lost, Code: reason.AttemptLost, Detail: "the attempt was lost",
 		Remedy: "run the work order again: nothing had left the environment"}
+	if first := d.state.Failure; first != nil {
+		// Why it was lost is what a person asks first.
+		f.Stage, f.Code, f.Detail = first.Stage, first.Code, first.Detail
+	}
+	f.Detail += "; nothing of it is left"
 	attempt, order, execution, environment := lifecycle.Family("attempt.reconciled_retryable"), lifecycle.Family("work_order.failed"),
 		lifecycle.Family("execution.reconciled_failed"), lifecycle.Family("environment.reconciled_failed")
 	switch {

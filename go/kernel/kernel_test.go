@@ -451,6 +451,30 @@ func TestCompletionAccountsForEveryLaunch(t *testing.T) {
 	in := l.running()
 	l.do(l.applied(in[0]))
 	l.refused(reason.KernelWrongState, kernel.Complete{Report: protocol.CompletionReport{Launches: []operation.Key{in[1].Key}}})
+	l.refused(reason.KernelWrongState, kernel.Complete{})
+	l.do(l.applied(in[1]))
+	l.refused(reason.KernelWrongState, kernel.Complete{})
+	l.refused(reason.KernelWrongState, kernel.Complete{Report: protocol.CompletionReport{Launches: []operation.Key{in[1].Key, in[0].Key}}})
+}
+
+// Why an attempt was lost is told, not only that it was.
+func TestALossKeepsItsReason(t *testing.T) {
+	l := newLife(t)
+	in := l.running()
+	l.do(l.applied(in[0]), l.settle(in[1], operation.Unknown), kernel.Fail{Failure: kernel.Failure{
+		Conclusion: workorder.Lost, Stage: "launch", Code: reason.EnvironmentDead, Detail: "the worker died",
+	}})
+	if p := l.next(); len(p.Resolve) != 1 || p.Resolve[0].Key != in[1].Key {
+		t.Fatalf("a doubtful launch plans %+v", p)
+	}
+	l.do(l.settle(in[1], operation.NotApplied))
+	l.do(kernel.Reconciled{Found: protocol.EnvironmentReconciliation{Gone: true}})
+	r := l.state.Result
+	if r == nil || r.Conclusion != workorder.Lost || r.Code != reason.EnvironmentDead || !strings.Contains(r.Detail, "the worker died") {
+		t.Errorf("came to %+v", r)
+	}
+	l.recover()
+	l.wantDone(workorder.Lost)
 }
 
 func TestDestroyIsTriedWithinItsBound(t *testing.T) {

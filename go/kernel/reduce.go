@@ -88,6 +88,16 @@ func (k Kernel) absorb(s *State, e lifecycle.Event) error {
 			return err
 		}
 		s.Resource = r.Resource
+	case "execution.failed", "execution.lost", "execution.unknown", "execution.lost_closing", "execution.cancel_lost",
+		"execution.cancel_unknown", "environment.failed", "environment.unknown":
+		if s.Failure != nil {
+			break
+		}
+		f := new(Failure)
+		if err := canonical.Decode(e.Body, f); err != nil {
+			return err
+		}
+		s.Failure = f
 	case "attempt.fenced":
 		var f Fenced
 		if err := canonical.Decode(e.Body, &f); err != nil {

@@ -56,6 +56,8 @@ type State struct {
 	CancelReason string
 	// Result is nil until the attempt came to something.
 	Result *workorder.Result
+	// Failure is the first failure, loss or doubt that was recorded, nil if there is none.
+	Failure *Failure
 	// Blocked says why the work order waits; empty when it does not.
 	Blocked string
 }

@@ -102,9 +102,23 @@ func (l *Ledger) Submit(ctx context.Context, id workorder.AttemptID, t Turn) (Op
 	return l.commit(ctx, id, a, t)
 }
 
+// InDoubtError says that it is not known whether a turn became durable: the journal
+// failed under it. The journal must be reopened before anything is decided.
+type InDoubtError struct {
+	Err error
+}
+
+// Error says so.
+func (e *InDoubtError) Error() string {
+	return "whether the turn was recorded is not known: " + e.Err.Error()
+}
+
+// Unwrap returns the journal's own error.
+func (e *InDoubtError) Unwrap() error { return e.Err }
+
 // Commit commits a turn. When it returns without an error, all of the turn is
-// durable. A *reason.Refusal means that nothing of it is; any other error means that
-// nothing is known, and the journal must be reopened.
+// durable. An *InDoubtError means that nothing is known; with any other error nothing
+// of the turn is durable.
 func (l *Ledger) Commit(ctx context.Context, t Turn) (Opened, error) {
 	a := l.attempt(t.Fence.Attempt)
 	a.mu.Lock()
@@ -148,7 +162,7 @@ func (l *Ledger) commit(ctx context.Context, id workorder.AttemptID, a *attempt,
 	results, err := l.journal.Append(ctx, batch)
 	if err != nil {
 		a.loaded = false
-		return Opened{}, err
+		return Opened{}, &InDoubtError{err}
 	}
 	if err := results[0].Err; err != nil {
 		// Another writer was first: what this process remembers is out of date.

@@ -21,7 +21,7 @@ func compileError(err error) error {
 	if first.Location != nil {
 		where = fmt.Sprintf("%s:%d:%d", first.Location.File, first.Location.Row, first.Location.Col)
 	}
-	code, remedy := reason.PolicyLoad, "mend the policy; `writ policy check` shows every finding"
+	code, remedy := reason.PolicyLoad, "mend the policy, and run `go test ./policies`"
 	switch first.Code {
 	case lintBuiltin:
 		code, remedy = reason.PolicyForbiddenBuiltin, "bring what it would find out into the input as a recorded fact"

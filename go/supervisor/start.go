@@ -1,12 +1,15 @@
 package supervisor
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/writ-runtime/writ/go/executor"
+	"github.com/writ-runtime/writ/go/journal"
 	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/ledger"
 	"github.com/writ-runtime/writ/go/operation"
@@ -91,6 +94,9 @@ func (d *drive) start(p ledger.Permit, rest []ledger.Permit) (bool, error) {
 		return false, err
 	}
 	d.pending = append(d.pending, settle)
+	if err := d.keepPrinted(); err != nil {
+		return false, err
+	}
 	d.observe(Step{Operation: operation.Launch, Done: true, Outcome: settle.Outcome, Micros: settle.ElapsedMicros})
 	switch {
 	case !started, startOutcome.Code != "":
@@ -106,6 +112,30 @@ func (d *drive) start(p ledger.Permit, rest []ledger.Permit) (bool, error) {
 		return true, nil
 	}
 	return false, nil
+}
+
+// keepPrinted keeps what the workload printed, under the digests that the launch's
+// result names.
+func (d *drive) keepPrinted() error {
+	for _, text := range d.attempt.Environment.Printed() {
+		_, blob, err := d.attempt.Artifacts.Put(d.closing(), bytes.NewReader(text), int64(len(text)), "application/octet-stream")
+		if err != nil {
+			return fmt.Errorf("keep what %s printed: %w", d.state.Attempt, err)
+		}
+		if blob != nil {
+			d.keep(*blob)
+		}
+	}
+	return nil
+}
+
+// keep adds blobs to the next turn, each once.
+func (d *drive) keep(blobs ...journal.Blob) {
+	for _, b := range blobs {
+		if !slices.ContainsFunc(d.blobs, func(x journal.Blob) bool { return x.Digest == b.Digest }) {
+			d.blobs = append(d.blobs, b)
+		}
+	}
 }
 
 // pollWait is how long one poll waits for news; how often is polled changes nothing

@@ -116,12 +116,10 @@ func (d *drive) turn() (bool, error) {
 	case plan.Reduce:
 		d.pending = append(d.pending, kernel.Accept{Result: workorder.Result{Manifest: d.result.Manifest, Structured: d.result.Structured}})
 		return true, nil
+	case len(plan.Resolve) > 0:
+		return true, d.resolve(preview.State, plan.Resolve)
 	case plan.Reconcile:
-		found, err := d.attempt.Provider.Reconcile(d.closing(), preview.State.Resource)
-		if err != nil {
-			found = protocol.EnvironmentReconciliation{Resource: preview.State.Resource}
-		}
-		d.pending = append(d.pending, kernel.Reconciled{Found: found})
+		d.pending = append(d.pending, kernel.Reconciled{Found: environment.Look(d.closing(), d.attempt.Provider, preview.State)})
 		return true, nil
 	case len(plan.Begin) > 0:
 		for _, in := range plan.Begin {
@@ -138,6 +136,21 @@ func (d *drive) turn() (bool, error) {
 		return false, err
 	}
 	return false, nil
+}
+
+// resolve asks by name what became of operations whose outcome is in doubt: their
+// resource died while they ran.
+func (d *drive) resolve(s kernel.State, intents []operation.Intent) error {
+	ctx, cancel := environment.ReconciliationContext(d.closing(), s)
+	defer cancel()
+	for _, in := range intents {
+		settle, err := d.attempt.Ledger.Resolve(ctx, s, in, environment.ByName{Provider: d.attempt.Provider})
+		if err != nil {
+			return err
+		}
+		d.pending = append(d.pending, settle)
+	}
+	return nil
 }
 
 // cancelIfAsked adds the request for cancellation once ctx has ended.
@@ -306,7 +319,7 @@ func (d *drive) freeze(p ledger.Permit) (bool, error) {
 	freezing := d.attempt.Environment.FreezeOutputs(d.attempt.Artifacts)
 	ok, err := d.run(d.closing(), p, freezing)
 	d.frozen = freezing.Frozen()
-	d.blobs = append(d.blobs, d.frozen.Blobs...)
+	d.keep(d.frozen.Blobs...)
 	return ok, err
 }
 

@@ -82,7 +82,7 @@ func (c *command) account(ctx context.Context, r *runtime, s kernel.State, a *ad
 		return err
 	}
 	if acc.Conclusion != workorder.Succeeded {
-		return concluded{exitOf(s.Result)}
+		return concluded{exitOf(s)}
 	}
 	return nil
 }
@@ -259,7 +259,10 @@ func wrap(items []string, width int) []string {
 // tellClosed says on standard error what became of an attempt of an earlier life.
 func (c *command) tellClosed(one dispatcher.Closed) {
 	how := "waits for " + one.Waits
-	if one.Waits == "" && one.State.Result != nil {
+	if one.Err != nil {
+		how = "could not be closed: " + one.Err.Error()
+	}
+	if one.Err == nil && one.Waits == "" && one.State.Result != nil {
 		how = "ended " + string(one.State.Result.Conclusion)
 	}
 	fmt.Fprintf(c.errs, "writ: an earlier start left %s open; it %s (writ explain %s)\n", one.Attempt, how, one.Attempt)

@@ -100,10 +100,26 @@ func (c *command) getArtifact(ctx context.Context, args []string, output string)
 	}
 	defer body.Close()
 	if output == "" {
-		_, err := io.Copy(c.out, body)
+		_, err := io.Copy(guarded{c.out, unprinted}, body)
 		return err
 	}
 	return writeWhole(c.path(output), body)
+}
+
+// guarded makes refusals of the errors of a writer: in a copy, those of the reader are
+// others.
+type guarded struct {
+	io.Writer
+	refuse func(error) error
+}
+
+// Write implements io.Writer.
+func (g guarded) Write(b []byte) (int, error) {
+	n, err := g.Writer.Write(b)
+	if err != nil {
+		err = errors.Join(g.refuse(err), err)
+	}
+	return n, err
 }
 
 // entry returns the digest of a frozen path, or a refusal that names those there are.
@@ -134,7 +150,7 @@ func writeWhole(path string, body io.Reader) (err error) {
 			err = errors.Join(err, os.Remove(f.Name()))
 		}
 	}()
-	if _, err := io.Copy(f, body); err != nil {
+	if _, err := io.Copy(guarded{f, cannot}, body); err != nil {
 		return errors.Join(err, f.Close())
 	}
 	if err := errors.Join(f.Chmod(0o644), f.Sync(), f.Close()); err != nil {

@@ -9,12 +9,12 @@ import (
 
 // findDist returns the folder of the release set: what --dist or WRIT_DIST names, else
 // what was built with this program and stands in its runfiles or beside it.
-func findDist(flag string) (string, error) {
-	if flag != "" {
-		return flag, nil
+func (c *command) findDist() (string, error) {
+	if c.dist != "" {
+		return c.dist, nil
 	}
 	if named := os.Getenv("WRIT_DIST"); named != "" {
-		return named, nil
+		return c.path(named), nil
 	}
 	var places []string
 	for _, runfiles := range []string{os.Getenv("RUNFILES_DIR"), os.Getenv("TEST_SRCDIR")} {

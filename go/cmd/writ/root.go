@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -82,6 +84,9 @@ func (c *command) stand() error {
 			return fmt.Errorf("find the working directory: %w", err)
 		}
 	}
+	if c.state == "" {
+		return reason.New(reason.UsageInvalid, "--state is empty", "", "name a folder, or leave it out for .writ")
+	}
 	c.state = c.path(c.state)
 	if info, err := os.Stat(c.state); err == nil && !info.IsDir() {
 		return reason.New(reason.UsageInvalid, "the state folder is no folder", c.state, "name a folder with --state, or a new one")
@@ -125,14 +130,27 @@ func between(least, most int) cobra.PositionalArgs {
 
 // print writes v as JSON for a program, or lets text write for a person.
 func (c *command) print(v any, text func(w io.Writer)) error {
-	if !c.json {
-		text(c.out)
-		return nil
+	var b bytes.Buffer
+	if c.json {
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		if err := e.Encode(v); err != nil {
+			return err
+		}
+	} else {
+		text(&b)
 	}
-	e := json.NewEncoder(c.out)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
+	_, err := c.out.Write(b.Bytes())
+	return unprinted(err)
+}
+
+// unprinted is the refusal of output that nobody can have received whole.
+func unprinted(err error) error {
+	if err == nil || errors.Is(err, syscall.EPIPE) {
+		return nil // Whoever read it has read enough.
+	}
+	return reason.New(reason.ArtifactIO, "the output cannot be written", "standard output", "free some space, or send it elsewhere").Because(err)
 }
 
 // concluded is the error of a command that did its work on an attempt that did not
@@ -145,12 +163,24 @@ func (c concluded) Error() string { return "the attempt ended " + string(c.exit)
 
 // failure is what --json prints of an error.
 type failure struct {
-	Code     reason.Code      `json:"code"`
-	Exit     reason.Exit      `json:"exit"`
-	Message  string           `json:"message"`
-	Where    string           `json:"where,omitempty"`
-	Remedy   string           `json:"remedy,omitempty"`
-	Problems []schema.Problem `json:"problems,omitempty"`
+	Code     reason.Code `json:"code"`
+	Exit     reason.Exit `json:"exit"`
+	Message  string      `json:"message"`
+	Where    string      `json:"where,omitempty"`
+	Remedy   string      `json:"remedy,omitempty"`
+	Problems []problem   `json:"problems,omitempty"`
+}
+
+// problem is one thing that is wrong with a document.
+type problem struct {
+	File    string      `json:"file"`
+	Line    int         `json:"line"`
+	Column  int         `json:"column"`
+	Path    string      `json:"path"`
+	Rule    string      `json:"rule"`
+	Message string      `json:"message"`
+	Remedy  string      `json:"remedy,omitempty"`
+	Code    reason.Code `json:"code"`
 }
 
 // report tells a person, or a program, what went wrong, and returns the exit status.
@@ -178,7 +208,9 @@ func (c *command) report(err error) int {
 	if c.json {
 		f := failure{Code: refusal.Code, Exit: exit, Message: refusal.What, Where: refusal.Where, Remedy: refusal.Remedy}
 		if errors.As(err, &invalid) {
-			f.Problems = invalid.Problems
+			for _, p := range invalid.Problems {
+				f.Problems = append(f.Problems, problem{p.File, p.Line, p.Column, p.Path, p.Rule, p.Message, p.Remedy, p.Code})
+			}
 		}
 		e := json.NewEncoder(c.errs)
 		e.SetEscapeHTML(false)
@@ -186,9 +218,9 @@ func (c *command) report(err error) int {
 		return exit.Status()
 	}
 	if errors.As(err, &invalid) {
-		fmt.Fprintln(c.errs, invalid.Error())
+		fmt.Fprintln(c.errs, lines(invalid.Error()))
 		return exit.Status()
 	}
-	fmt.Fprintln(c.errs, "writ: "+refusal.Detail())
+	fmt.Fprintln(c.errs, "writ: "+lines(refusal.Detail()))
 	return exit.Status()
 }

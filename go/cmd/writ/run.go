@@ -16,6 +16,7 @@ import (
 	"github.com/writ-runtime/writ/go/environment"
 	"github.com/writ-runtime/writ/go/ingress"
 	"github.com/writ-runtime/writ/go/kernel"
+	"github.com/writ-runtime/writ/go/ledger"
 	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/go/schema"
 	"github.com/writ-runtime/writ/go/supervisor"
@@ -75,7 +76,7 @@ func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) 
 // load reads a work order from where the person stands.
 func (c *command) load(file string) (*schema.Document, string, error) {
 	path := c.path(file)
-	raw, err := os.ReadFile(path)
+	raw, err := admission.ReadFile(path, schema.MaxDocumentBytes)
 	if err != nil {
 		return nil, "", reason.New(reason.UsageInvalid, "the work order cannot be read", file, "check the path").Because(err)
 	}
@@ -116,9 +117,11 @@ func (c *command) carryOut(ctx context.Context, r *runtime, a *admission.Admitte
 		Ledger: r.ledger, Environment: env, Provider: a.Provider, Artifacts: r.artifacts, Inputs: a.Sources,
 		Executor: r.adapter(context.WithoutCancel(ctx), a.Bundle, fence), Schema: a.Schema, Validate: schema.ValidateResult,
 		Actor: accepted.Receipt.Principal, Cause: accepted.Receipt.ID, Observe: p.step,
+		Log: c.relay,
 	}
 	state, err := attempt.Run(ctx, a.State)
-	if _, refused := reason.As(err); refused && state.Bundle == nil {
+	var doubt *ledger.InDoubtError
+	if err != nil && !errors.As(err, &doubt) && state.Bundle == nil {
 		return state, errors.Join(err, admission.Abandon(ctx, r.ledger, a.State, accepted, workorder.Failed, err))
 	}
 	if err != nil {
@@ -127,10 +130,23 @@ func (c *command) carryOut(ctx context.Context, r *runtime, a *admission.Admitte
 	return state, nil
 }
 
+// relay shows a person what an adapter says while it works; it is no record.
+func (c *command) relay(level, message string) {
+	if !c.json {
+		fmt.Fprintf(c.errs, "writ: adapter, %s: %s\n", plain(level), lines(message))
+	}
+}
+
 // exitOf is the exit of an attempt that ended: each conclusion has its own (L4).
-func exitOf(r *workorder.Result) reason.Exit {
-	if r == nil {
+// An attempt without a result waits for a person: to finish cancelling, or to say what
+// became of it.
+func exitOf(s kernel.State) reason.Exit {
+	r := s.Result
+	if r == nil && s.CancelReason != "" {
 		return reason.ExitCancellationRequested
+	}
+	if r == nil {
+		return reason.ExitUnknown
 	}
 	switch r.Conclusion {
 	case workorder.Succeeded:

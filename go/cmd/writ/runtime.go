@@ -54,7 +54,7 @@ type runtime struct {
 
 // openRuntime opens the state folder for writing, and makes it if there is none.
 func (c *command) openRuntime(ctx context.Context, activity string) (_ *runtime, err error) {
-	dist, err := findDist(c.dist)
+	dist, err := c.findDist()
 	if err != nil {
 		return nil, err
 	}

@@ -80,14 +80,27 @@ func columns(rows [][]string) []string {
 // --json prints all of it.
 func plain(t string) string {
 	const most = 400
+	if runes := []rune(t); len(runes) > most {
+		t = string(runes[:most]) + "…"
+	}
+	return escaped(t)
+}
+
+// lines is plain for text of several lines, of which nothing is cut.
+func lines(t string) string {
+	parts := strings.Split(t, "\n")
+	for i, p := range parts {
+		parts[i] = escaped(p)
+	}
+	return strings.Join(parts, "\n")
+}
+
+func escaped(t string) string {
 	var b strings.Builder
-	for i, r := range []rune(t) {
-		switch {
-		case i == most:
-			return b.String() + "…"
-		case unicode.IsPrint(r):
+	for _, r := range t {
+		if unicode.IsPrint(r) || r == '\t' {
 			b.WriteRune(r)
-		default:
+		} else {
 			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
 		}
 	}

@@ -128,16 +128,30 @@ func (v *verification) attempts(ctx context.Context, r *reading, args []string, 
 				damaged(journal.Damage{Where: string(o.Intent.Key), What: err.Error()})
 			}
 		}
-		for _, name := range []string{"PolicyDecision", "IngressReceipt"} {
-			if d := s.Evidence(name); d.Valid() {
-				if _, err := r.artifacts.Read(ctx, d, maxDocument); err != nil {
-					damaged(journal.Damage{Where: string(row.ID), What: name + ": " + err.Error()})
-				}
+		for name, d := range documents(s) {
+			if !d.Valid() {
+				continue
+			}
+			if _, err := r.artifacts.Read(ctx, d, maxDocument); err != nil {
+				damaged(journal.Damage{Where: string(row.ID), What: name + ": " + err.Error()})
 			}
 		}
 		v.outputs(ctx, r, s, damaged)
 	}
 	return nil
+}
+
+// documents are what an attempt names by digest, and is not understood without.
+func documents(s kernel.State) map[string]canonical.Digest {
+	fixed := s.Reserved.Digests
+	named := map[string]canonical.Digest{
+		"policy decision": s.Evidence("PolicyDecision"), "ingress receipt": s.Evidence("IngressReceipt"),
+		"role package": fixed.Role, "context package": fixed.Context, "prompt": fixed.Prompt, "requested actions": fixed.Grant,
+	}
+	if s.Bundle != nil {
+		named["output schema"] = s.Bundle.Bundle().Outputs.Schema
+	}
+	return named
 }
 
 // outputs checks that every frozen output is still there.

@@ -43,7 +43,7 @@ type pinnedEntry struct {
 }
 
 func (c *command) version() error {
-	dist, err := findDist(c.dist)
+	dist, err := c.findDist()
 	if err != nil {
 		return err
 	}

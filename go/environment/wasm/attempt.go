@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
+	"time"
 
 	"github.com/writ-runtime/writ/go/attemptbundle"
 	"github.com/writ-runtime/writ/go/attestation"
@@ -89,20 +91,34 @@ func (a *attempt) provision(ctx context.Context) operation.Outcome {
 	}
 	w, err := worker.Start(ctx, worker.StartRequest{
 		Binary: binary, Starter: a.provider.starter, Dir: a.provider.workspaces, Name: a.order.Resource,
-		Limits: workerLimits(a.bundle.Environment.Limits), Generation: a.order.Fence.Generation,
+		Limits: workerLimits(a.bundle.Environment.Limits, a.bundle.Inputs), Generation: a.order.Fence.Generation,
 	})
 	if err != nil {
-		return operation.Refused(operation.NotApplied, err)
+		return a.unless(ctx, err)
 	}
 	report, err := w.Provision(ctx, module, tool, a.provider.cache)
 	if err != nil {
-		return operation.Refused(operation.NotApplied, errors.Join(err, w.Close(context.WithoutCancel(ctx))))
+		return a.unless(ctx, errors.Join(err, w.Close(context.WithoutCancel(ctx))))
 	}
 	a.mu.Lock()
 	a.worker, a.report = w, report
 	a.mu.Unlock()
 	return operation.Done(protocol.ProvisionResult{Provider: Name, Resource: a.order.Resource})
 }
+
+// unless is the outcome of a provision that failed: not applied once nothing bears the
+// name, unknown as long as that cannot be seen.
+func (a *attempt) unless(ctx context.Context, err error) operation.Outcome {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lookTimeout)
+	defer cancel()
+	if found, look := a.provider.Reconcile(ctx, a.order.Resource); look != nil || !found.Gone {
+		return operation.Refused(operation.Unknown, errors.Join(err, look))
+	}
+	return operation.Refused(operation.NotApplied, err)
+}
+
+// lookTimeout bounds the look at what a failed provision left.
+const lookTimeout = 20 * time.Second
 
 // pinned returns the worker's sealed binary and the tool's bytes, both as the bundle
 // pins them: a lock that has moved on meanwhile is refused.
@@ -143,7 +159,7 @@ func (a *attempt) Attest(context.Context) (attestation.Expectation, attestation.
 	}
 	expected, err := worker.Expectation(worker.Expected{
 		Name: a.order.Resource, Generation: a.order.Fence.Generation, WorkerDigest: a.bundle.Environment.Root,
-		ModuleDigest: a.tool(), Limits: workerLimits(a.bundle.Environment.Limits),
+		ModuleDigest: a.tool(), Limits: workerLimits(a.bundle.Environment.Limits, a.bundle.Inputs),
 	})
 	return expected, a.report, err
 }
@@ -207,7 +223,7 @@ func copyIn(ctx context.Context, w *worker.Worker, in environment.Inputs, mount 
 		return err
 	}
 	defer r.Close()
-	return w.Materialize(ctx, []worker.File{{Mount: mount, Path: f.Path, Digest: f.Digest, Reader: r}})
+	return w.Materialize(ctx, []worker.File{{Mount: mount, Path: f.Path, Digest: f.Digest, Reader: io.LimitReader(r, f.Size+1)}})
 }
 
 // Launch implements environment.Environment: it lets the tool run, once.
@@ -266,6 +282,16 @@ func (a *attempt) tool() canonical.Digest {
 		}
 	}
 	return ""
+}
+
+// Printed implements environment.Environment.
+func (a *attempt) Printed() [][]byte {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.ended == nil {
+		return nil
+	}
+	return [][]byte{a.ended.Stdout, a.ended.Stderr}
 }
 
 // Destroy implements environment.Environment. The worker's memory is all there is to

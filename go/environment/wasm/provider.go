@@ -49,7 +49,7 @@ func (p *Provider) Capabilities() environment.Capabilities {
 
 // Manifest implements environment.Provider.
 func (p *Provider) Manifest(limits attemptbundle.Limits) (attemptbundle.EnvironmentManifest, error) {
-	if err := workerLimits(limits).Check(); err != nil {
+	if err := workerLimits(limits, protocol.InputManifest{}).Check(); err != nil {
 		return attemptbundle.EnvironmentManifest{}, err
 	}
 	entry, err := p.pins.Entry("worker", WorkerName)
@@ -83,9 +83,13 @@ func (p *Provider) Reconcile(ctx context.Context, resource string) (protocol.Env
 	return protocol.EnvironmentReconciliation{Resource: resource, WasAlive: found.WasAlive, Gone: found.Gone}, nil
 }
 
-// workerLimits are the limits of a worker for the limits of a manifest.
-func workerLimits(l attemptbundle.Limits) worker.Limits {
+// workerLimits are the limits of a worker for the limits of a manifest. Inputs are
+// known to the byte, so their limit is what they are, and one byte by which a file that
+// has grown since shows.
+func workerLimits(l attemptbundle.Limits, inputs protocol.InputManifest) worker.Limits {
 	w := wire.Defaults()
+	files, bytes := inputs.Totals()
+	w.InputFiles, w.InputBytes = max(files, 1), bytes+1
 	w.MemoryPages = l.MemoryBytes >> 16
 	w.CPUSeconds = (l.CPUMillis + 999) / 1000
 	w.StdioBytes = l.StdoutBytes

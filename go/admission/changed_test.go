@@ -1,0 +1,179 @@
+package admission_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/writ-runtime/writ/go/admission"
+	"github.com/writ-runtime/writ/go/attemptbundle"
+	"github.com/writ-runtime/writ/go/attestation"
+	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/confine"
+	"github.com/writ-runtime/writ/go/environment"
+	"github.com/writ-runtime/writ/go/environment/wasm"
+	"github.com/writ-runtime/writ/go/ledger"
+	"github.com/writ-runtime/writ/go/operation"
+	"github.com/writ-runtime/writ/go/pin"
+	"github.com/writ-runtime/writ/go/protocol"
+	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/go/workorder"
+	"github.com/writ-runtime/writ/schemas"
+	"github.com/writ-runtime/writ/testing/built"
+	"github.com/writ-runtime/writ/testing/fixture"
+)
+
+// TestInputChangedAfterScan changes an input between the scan that the reservation fixes
+// and the materialization in a real environment. Nothing else than what was scanned gets
+// in (E7).
+func TestInputChangedAfterScan(t *testing.T) {
+	provider, tool := provider(t)
+	for name, test := range map[string]struct {
+		change func(path string) error
+		want   reason.Code
+	}{
+		"not at all":                   {func(string) error { return nil }, ""},
+		"rewritten with the same size": {func(p string) error { return os.WriteFile(p, []byte("two\n"), 0o644) }, reason.MaterializeChanged},
+		"grown":                        {func(p string) error { return os.WriteFile(p, []byte("one\nand more\n"), 0o644) }, reason.MaterializeChanged},
+		"shrunk":                       {func(p string) error { return os.Truncate(p, 1) }, reason.MaterializeChanged},
+		"replaced by an equal file": {func(p string) error {
+			if err := os.Remove(p); err != nil {
+				return err
+			}
+			return os.WriteFile(p, []byte("one\n"), 0o644)
+		}, ""},
+		"removed": {os.Remove, reason.MaterializeMissing},
+		"replaced by a link": {func(p string) error {
+			if err := os.Rename(p, p+".kept"); err != nil {
+				return err
+			}
+			return os.Symlink(p+".kept", p)
+		}, reason.MaterializeUnsupportedEntry},
+		"replaced by a folder": {func(p string) error {
+			if err := os.Remove(p); err != nil {
+				return err
+			}
+			return os.Mkdir(p, 0o755)
+		}, reason.MaterializeUnsupportedEntry},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := folder(t, map[string]string{"docs/a.txt": "one\n", "docs/b.txt": "other\n"})
+			sources := admission.NewSources(dir, []workorder.Input{{Name: "docs", Source: "docs"}})
+			scanned, err := sources.Scan(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := test.change(filepath.Join(dir, "docs", "a.txt")); err != nil {
+				t.Fatal(err)
+			}
+			out := materialize(t, provider, tool, scanned, sources)
+			if test.want == "" {
+				if out.Knowledge != operation.Applied {
+					t.Errorf("ended %s: %s", out.Knowledge, out.Detail)
+				}
+				return
+			}
+			if out.Knowledge != operation.NotApplied || out.Code != test.want || !strings.Contains(out.Detail, "a.txt") || out.Remedy == "" {
+				t.Errorf("ended %s, %s: %q, %q; want %s", out.Knowledge, out.Code, out.Detail, out.Remedy, test.want)
+			}
+		})
+	}
+}
+
+// provider makes a provider over the worker and the empty tool.
+func provider(t *testing.T) (p environment.Provider, tool canonical.Digest) {
+	t.Helper()
+	dist := t.TempDir()
+	lock := func(file, kind string, e pin.Entry, path string) canonical.Digest {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Version, e.Path, e.Digest, e.Size = "0.1.0", e.Name, canonical.Sum(raw), int64(len(raw))
+		text, err := json.Marshal(pin.Lock{Kind: kind, Entries: []pin.Entry{e}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, b := range map[string][]byte{e.Path: raw, file: text} {
+			if err := os.WriteFile(filepath.Join(dist, name), b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return e.Digest
+	}
+	lock(pin.AdaptersFile, pin.AdaptersKind, pin.Entry{Name: wasm.WorkerName, Kind: "worker", Platform: "linux/amd64"},
+		built.Path(t, "WRIT_TEST_WORKER", "github.com/writ-runtime/writ/go/cmd/writ-wasm", "CGO_ENABLED=0"))
+	tool = lock(pin.ToolsFile, pin.ToolsKind, pin.Entry{Name: "empty", Kind: "tool", Platform: "wasip1/wasm"},
+		built.Path(t, "WRIT_TEST_EMPTY", "github.com/writ-runtime/writ/testing/tools/empty", "GOOS=wasip1", "GOARCH=wasm"))
+	pins, err := pin.Open(dist)
+	if err != nil {
+		t.Fatal(err)
+	}
+	starter := confine.NewStarter()
+	t.Cleanup(func() {
+		starter.Close()
+		if err := pins.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	cache := t.TempDir()
+	if err := os.Chmod(cache, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return wasm.New(pins, starter, t.TempDir(), cache), tool
+}
+
+// materialize provisions an environment, copies the inputs in, and removes it.
+func materialize(t *testing.T, p environment.Provider, tool canonical.Digest, in protocol.InputManifest, sources admission.Sources) operation.Outcome {
+	t.Helper()
+	k := fixture.Kernel(t)
+	reserved := fixture.Reserved(t, k)
+	bundle := fixture.Bundle(t, k, reserved, func(b *attemptbundle.Bundle) {
+		manifest, err := p.Manifest(b.Environment.Limits)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Environment.Provider, b.Environment.Root = manifest.Provider, manifest.Root
+		b.Inputs = in
+		b.Execution.Tool = "empty"
+		b.Pins.Tools = []attemptbundle.Pin{{Name: "empty", Version: "0.1.0", Digest: tool}}
+	})
+	env, err := p.Open(environment.Order{Bundle: bundle, Fence: reserved.Fence, Resource: reserved.Fence.ResourceName()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The effects are under test, not the ledger that hands out permits for them.
+	var permit ledger.Permit
+	if out := env.Provision().Perform(t.Context(), permit); out.Knowledge != operation.Applied {
+		t.Fatalf("provision ended %s: %s", out.Knowledge, out.Detail)
+	}
+	out := env.Materialize(attested(t, env), sources).Perform(t.Context(), permit)
+	if gone := env.Destroy().Perform(t.Context(), permit); gone.Knowledge != operation.Applied {
+		t.Errorf("destroy ended %s: %s", gone.Knowledge, gone.Detail)
+	}
+	return out
+}
+
+// attested compares what the environment measured of itself with what was ordered.
+func attested(t *testing.T, env environment.Environment) attestation.Accepted {
+	t.Helper()
+	raw, err := schemas.FS.ReadFile("attestation-facts.v1.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := attestation.ParseTable(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	expected, report, err := env.Attest(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted, err := table.Accept(expected, report, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return accepted
+}

@@ -1,0 +1,25 @@
+package admission
+
+import "github.com/writ-runtime/writ/go/reason"
+
+// refuseUnsupported refuses what the schema has room for and this release cannot carry
+// out. An order is carried out as it stands or not at all.
+func (o *order) refuseUnsupported() error {
+	w := o.order
+	for _, part := range []struct {
+		asked         bool
+		pointer, what string
+	}{
+		{len(w.DependsOn) > 0, "/depends_on", "work orders that wait for others"},
+		{w.Retention != nil && w.Retention.Keep, "/retention/keep", "keeping an environment's bytes"},
+		{w.Checkpoint != nil && w.Checkpoint.Policy != "none", "/checkpoint/policy", "checkpoints"},
+		{w.Limits != nil && w.Limits.Retries > 0, "/limits/retries", "retries"},
+		{w.Limits != nil && w.Limits.Repairs > 0, "/limits/repairs", "repairs of a result"},
+		{w.Limits != nil && w.Limits.Money != nil, "/limits/money", "a ceiling of money: nothing here has a price"},
+	} {
+		if part.asked {
+			return o.at(part.pointer, reason.New(reason.EnvironmentUnsupported, "this release does not support "+part.what, part.pointer, "leave it out"))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,45 @@
+package environment
+
+import (
+	"context"
+	"time"
+
+	"github.com/writ-runtime/writ/go/kernel"
+	"github.com/writ-runtime/writ/go/ledger"
+	"github.com/writ-runtime/writ/go/operation"
+	"github.com/writ-runtime/writ/go/protocol"
+)
+
+// ByName resolves operations, and removes what they left, by the resource's name alone:
+// for a process that never held the environment, or has lost it.
+type ByName struct {
+	Provider Provider
+}
+
+// Perform implements ledger.Effect for the operations that remove.
+func (b ByName) Perform(ctx context.Context, p ledger.Permit) operation.Outcome {
+	return b.Provider.Resolve(ctx, p.Intent())
+}
+
+// Resolve implements ledger.Effect.
+func (b ByName) Resolve(ctx context.Context, in operation.Intent) operation.Outcome {
+	return b.Provider.Resolve(ctx, in)
+}
+
+// Look asks what bears the environment's name, within the bundle's deadline. An answer
+// that cannot be had is no answer: what is left is then unknown.
+func Look(ctx context.Context, p Provider, s kernel.State) protocol.EnvironmentReconciliation {
+	ctx, cancel := ReconciliationContext(ctx, s)
+	defer cancel()
+	found, err := p.Reconcile(ctx, s.Resource)
+	if err != nil {
+		return protocol.EnvironmentReconciliation{Resource: s.Resource}
+	}
+	return found
+}
+
+// ReconciliationContext bounds one reconciliation by the deadline that the attempt
+// bundle sets for it.
+func ReconciliationContext(ctx context.Context, s kernel.State) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, time.Duration(s.Bundle.Bundle().Reconciliation.DeadlineMillis)*time.Millisecond)
+}
