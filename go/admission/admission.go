@@ -87,7 +87,7 @@ func (a *Admission) Admit(ctx context.Context, doc *schema.Document, origin stri
 	if err != nil {
 		return nil, err
 	}
-	record, err := a.decide(ctx, o, state)
+	record, err := a.decide(ctx, o)
 	if err != nil {
 		return nil, a.abandon(ctx, state, accepted, err)
 	}

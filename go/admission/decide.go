@@ -6,14 +6,13 @@ import (
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/capability"
 	"github.com/writ-runtime/writ/go/environment"
-	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/policy"
 	"github.com/writ-runtime/writ/go/reason"
 )
 
 // decide asks every layer and intersects their answers.
-func (a *Admission) decide(ctx context.Context, o *order, s kernel.State) (policy.Record, error) {
-	in := a.input(o, s)
+func (a *Admission) decide(ctx context.Context, o *order) (policy.Record, error) {
+	in := a.input(o)
 	d, err := a.Policies.Decide(ctx, in)
 	if err != nil {
 		return policy.Record{}, err
@@ -26,11 +25,11 @@ func (a *Admission) decide(ctx context.Context, o *order, s kernel.State) (polic
 }
 
 // input is what policies see, with every default filled in.
-func (a *Admission) input(o *order, s kernel.State) policy.Input {
+func (a *Admission) input(o *order) policy.Input {
 	w, l := o.order, o.manifest.Limits
 	in := policy.Input{
 		WorkOrder: policy.InputWorkOrder{
-			ID: string(s.WorkOrder), Title: w.Title, Mode: capability.Mode(w.Mode), Role: w.Role, CodeClass: w.CodeClass,
+			Mode: capability.Mode(w.Mode), Role: w.Role, CodeClass: w.CodeClass,
 			Executor: w.Executor, Tool: policy.InputTool{Name: o.tool.Name, Digest: o.tool.Digest},
 			Environment: policy.InputEnvironment{
 				Provider: o.manifest.Provider.Name, Class: o.manifest.Isolation,

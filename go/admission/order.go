@@ -199,7 +199,7 @@ func (a *Admission) resolveOutputs(_ context.Context, o *order) error {
 	}
 	raw, err := ReadFile(path, schema.MaxResultSchemaBytes)
 	if err != nil {
-		return o.at("/outputs/schema", reason.New(reason.MaterializeMissing, "the output schema "+path+" cannot be read: "+err.Error(), path,
+		return o.at("/outputs/schema", reason.New(reason.MaterializeMissing, "the output schema cannot be read: "+err.Error(), path,
 			"correct outputs.schema; it is taken from the folder of the work order's file"))
 	}
 	if _, err := schema.CompileResultSchema(raw); err != nil {

@@ -37,14 +37,23 @@ type Transition struct {
 
 // Machine is one version of one machine, read from schemas/transitions.
 type Machine struct {
-	Kind        string       `json:"kind"`
-	Name        string       `json:"machine"`
-	Version     uint64       `json:"version"`
-	Summary     string       `json:"summary"`
-	Transitions []Transition `json:"transitions"`
+	Kind    string `json:"kind"`
+	Name    string `json:"machine"`
+	Version uint64 `json:"version"`
+	Summary string `json:"summary"`
+	// Schemas holds every receipt and report that an entry demands.
+	Schemas     []ReceiptSchema `json:"receipt_schemas"`
+	Transitions []Transition    `json:"transitions"`
 
 	digest canonical.Digest
 	index  map[edge]*Transition
+}
+
+// ReceiptSchema says which schema a receipt or report has: a registered kind, or a
+// definition within a schema file.
+type ReceiptSchema struct {
+	Name   string `json:"name"`
+	Schema string `json:"schema"`
 }
 
 type edge struct {
@@ -97,6 +106,11 @@ func ParseMachine(b []byte) (*Machine, error) {
 		}
 		if known, seen := terminal[t.To]; seen && known != t.Terminal {
 			return nil, fmt.Errorf("transition registry %s: state %q is both terminal and not", m.Name, t.To)
+		}
+		for _, name := range t.Receipts {
+			if !slices.ContainsFunc(m.Schemas, func(r ReceiptSchema) bool { return r.Name == name && r.Schema != "" }) {
+				return nil, fmt.Errorf("transition registry %s: %q demands a %s, which has no schema", m.Name, t.Family, name)
+			}
 		}
 		terminal[t.To] = t.Terminal
 		reached[t.To] = true

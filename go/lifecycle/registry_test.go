@@ -176,7 +176,7 @@ func TestANewVersionLeavesTheOldOneAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	newer := strings.Replace(string(old), `"version": 1`, `"version": 2`, 1)
-	newer = strings.Replace(newer, `"to": "provisioned", "receipts": ["ProvisionReceipt"]`, `"to": "provisioned", "receipts": ["ProvisionReceipt", "Another"]`, 1)
+	newer = strings.Replace(newer, `"to": "provisioned", "receipts": ["ProvisionReceipt"]`, `"to": "provisioned", "receipts": ["ProvisionReceipt", "EnvironmentAttestation"]`, 1)
 	r, err := lifecycle.NewRegistry(old, []byte(newer))
 	if err != nil {
 		t.Fatal(err)
@@ -210,10 +210,11 @@ func TestMalformedMachines(t *testing.T) {
 		"a terminal is left": append(edge(func(transition) {}), edge(func(x transition) {
 			x["family"], x["from"], x["to"], x["terminal"] = "m.back", []string{"b"}, "a", false
 		})[1]),
-		"unknown field": edge(func(x transition) { x["colour"] = "blue" }),
+		"receipt without schema": edge(func(x transition) { x["receipts"] = []string{"Anything"} }),
+		"unknown field":          edge(func(x transition) { x["colour"] = "blue" }),
 	} {
 		t.Run(name, func(t *testing.T) {
-			b, err := json.Marshal(map[string]any{"kind": "writ.transitions.v1", "machine": "m", "version": 1, "summary": "", "transitions": transitions})
+			b, err := json.Marshal(map[string]any{"kind": "writ.transitions.v1", "machine": "m", "version": 1, "summary": "", "receipt_schemas": []any{}, "transitions": transitions})
 			if err != nil {
 				t.Fatal(err)
 			}

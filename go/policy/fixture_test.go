@@ -71,7 +71,7 @@ func report(t testing.TB, more ...capability.Request) policy.Input {
 	t.Helper()
 	return policy.Input{
 		WorkOrder: policy.InputWorkOrder{
-			ID: "wo_0199e0d2-0000-7000-8000-000000000001", Title: "Corpus report", Mode: capability.Observe, Role: "analyst",
+			Mode: capability.Observe, Role: "analyst",
 			CodeClass: "candidate", Executor: "reference-local",
 			Tool: policy.InputTool{Name: "textstat", Digest: canonical.Sum([]byte("textstat"))},
 			Environment: policy.InputEnvironment{Provider: "wasm", Class: "ephemeral_isolated",

@@ -14,12 +14,12 @@ type Input struct {
 	Facts      Facts                `json:"facts"`
 }
 
-// InputWorkOrder is what policies see of a work order, with every default filled in.
+// InputWorkOrder is what policies see of a work order, with every default filled in. What
+// names an order and decides nothing, id and title, is left out: equal orders have equal
+// inputs, and one evaluation.
 type InputWorkOrder struct {
-	ID    string          `json:"id"`
-	Title string          `json:"title"`
-	Mode  capability.Mode `json:"mode"`
-	Role  string          `json:"role"`
+	Mode capability.Mode `json:"mode"`
+	Role string          `json:"role"`
 	// CodeClass is the order's own claim: reviewed, candidate, community, self_modifying or hidden_evaluation.
 	CodeClass   string           `json:"code_class"`
 	Executor    string           `json:"executor"`

@@ -34,7 +34,7 @@ func TestReplayGivesTheSameBytes(t *testing.T) {
 		}
 
 		other := in
-		other.WorkOrder.Title = "Another report"
+		other.WorkOrder.Role = "reporter"
 		changed := load(t, replaced(t, capability.ModeLayer, open+noDenial), nil)
 		widened := bytes.Replace(recorded, []byte(`"input:docs/**"`), []byte(`"input:**"`), 1)
 		for what, err := range map[string]error{
@@ -83,7 +83,7 @@ func TestMemoForgetsTheOldest(t *testing.T) {
 	plain := load(t, shipped(t), func(o *policy.Options) { o.Memo = -1 })
 	for _, title := range []string{"a", "b", "a", "c", "d", "b", "a"} {
 		in := report(t)
-		in.WorkOrder.Title = title
+		in.WorkOrder.Tool.Name = title
 		if got, want := decide(t, e, in), decide(t, plain, in); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: the remembered decision differs", title)
 		}

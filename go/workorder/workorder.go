@@ -16,6 +16,7 @@ const (
 	ReservationKind = "writ.attempt_reservation.v1"
 	DescriptorKind  = "writ.attempt_descriptor.v1"
 	ResultKind      = "writ.attempt_result.v1"
+	CheckpointKind  = "writ.checkpoint_envelope.v1"
 )
 
 // ID names a work order: "wo_" and a UUIDv7.

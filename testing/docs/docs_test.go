@@ -21,18 +21,22 @@ import (
 // documents are the documents, in the order in which a person reads them.
 var documents = []string{"README.md", "CONTRIBUTING.md", "SECURITY.md", "RATIONALE.md", "examples/README.md", "policies/README.md"}
 
-// elsewhere are commands that this test does not run, and the text by which .ci/run, or
-// Bazel, runs them.
+// elsewhere are commands that this test does not run, and the line by which .ci/run
+// does, by itself or among more.
 var elsewhere = map[string]string{
-	"./bazelw test //...":          "./bazelw test //...",
-	"./bazelw test //policies/...": "./bazelw test //...",
-	"./bazelw test //go/sdk/... //go/adapterhost/... //plugins/adapters/...": "./bazelw test //...",
-	"go build ./...":             "go build ./...",
-	"go test ./go/...":           "go test ./...",
-	"go run ./tools/reasongen":   "./bazelw test //...",
-	"go run ./tools/dist -o DIR": "go test ./...",
-	"./bazelw run //:gazelle":    "./bazelw test //...",
-	"./bazelw run //tools/repro": "./bazelw run //tools/repro",
+	"./bazelw test //...":          "./bazelw test //... ",
+	"./bazelw test //policies/...": "./bazelw test //... ",
+	"./bazelw test //go/sdk/... //go/adapterhost/... //plugins/adapters/...": "./bazelw test //... ",
+	"go build ./...":   "go build ./...",
+	"go test ./go/...": "go test ",
+}
+
+// byHand are commands that nothing runs, and why.
+var byHand = map[string]string{
+	"./bazelw run //:gazelle":    "it writes the tree; //:gazelle_test says when it would",
+	"go run ./tools/reasongen":   "it writes the tree; its test says when it would",
+	"go run ./tools/dist -o DIR": "its package makes the release set of this very test",
+	"./bazelw run //tools/repro": "it takes two cold builds",
 }
 
 const writ = "./bazelw run //:writ -- "
@@ -57,7 +61,7 @@ func TestEveryCommand(t *testing.T) {
 				arguments, ours := strings.CutPrefix(command, writ)
 				if !ours {
 					step, ok := elsewhere[command]
-					if !ok || !strings.Contains(string(ci), step) {
+					if byHand[command] == "" && (!ok || !runs(string(ci), step)) {
 						t.Errorf("nothing runs %q", command)
 					}
 					continue
@@ -66,6 +70,16 @@ func TestEveryCommand(t *testing.T) {
 			}
 		})
 	}
+}
+
+// runs reports whether a line of the script holds the step, comments left out.
+func runs(script, step string) bool {
+	for line := range strings.Lines(script) {
+		if line, _, _ = strings.Cut(line, "#"); strings.Contains(line, step) {
+			return true
+		}
+	}
+	return false
 }
 
 // treeRoot is the folder of the documents: the runfiles under Bazel, the source tree

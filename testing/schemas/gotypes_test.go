@@ -35,6 +35,7 @@ func goTypes() map[string]reflect.Type {
 		"artifact-manifest":     reflect.TypeFor[protocol.ArtifactManifest](),
 		"attempt-bundle":        reflect.TypeFor[attemptbundle.Bundle](),
 		"attempt-descriptor":    reflect.TypeFor[workorder.Descriptor](),
+		"checkpoint-envelope":   reflect.TypeFor[workorder.CheckpointEnvelope](),
 		"attempt-reservation":   reflect.TypeFor[workorder.Reservation](),
 		"attempt-result":        reflect.TypeFor[workorder.Result](),
 		"attestation-facts":     reflect.TypeFor[attestation.Table](),

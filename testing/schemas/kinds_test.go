@@ -2,9 +2,12 @@ package schemas_test
 
 import (
 	"encoding/json"
+	"github.com/writ-runtime/writ/go/workorder"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/writ-runtime/writ/go/api/wire"
@@ -43,6 +46,12 @@ func stored(t testing.TB) []document {
 		})},
 		{"a locator", "writ.execution_locator.v1", marshal(t, wire.Locator{
 			Kind: wire.LocatorKind, Bundle: fixture.Digest("bundle"), Attempt: fixture.Attempt, Resource: string(fixture.Attempt) + ".g1",
+		})},
+		{"a checkpoint", workorder.CheckpointKind, marshal(t, workorder.CheckpointEnvelope{
+			Kind: workorder.CheckpointKind, Attempt: fixture.Attempt, Operation: string(key(t, operation.Checkpoint)),
+			Fence:       workorder.Fence{Attempt: fixture.Attempt, Generation: 1, Phase: workorder.Live},
+			PayloadKind: "writ.payload.v1", Payload: fixture.Digest("payload"), Artifacts: []canonical.Digest{fixture.Digest("artifact")},
+			Policy: fixture.Digest("decision"),
 		})},
 		{"a broker's grant", "writ.action_grant.v1", marshal(t, token(t))},
 	}
@@ -176,6 +185,22 @@ func TestFieldsThatBindEachOther(t *testing.T) {
 	} {
 		if err := r.ValidateCanonical(c.kind, c.bytes); (err == nil) != c.ok {
 			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+}
+
+// Every receipt that the transition registry demands has a schema that is there.
+func TestReceiptSchemasAreRegistered(t *testing.T) {
+	r, tree := open(t), readTree(t)
+	for _, m := range fixture.Kernel(t).Transitions().Machines() {
+		for _, s := range m.Schemas {
+			if strings.HasPrefix(s.Schema, "writ.") {
+				if !slices.Contains(r.Kinds(), s.Schema) {
+					t.Errorf("%s: %s has the kind %s, which is not registered", m.Name, s.Name, s.Schema)
+				}
+			} else if _, ok := tree.at(s.Schema); !ok {
+				t.Errorf("%s: %s has the schema %s, which is not there", m.Name, s.Name, s.Schema)
+			}
 		}
 	}
 }

@@ -379,7 +379,7 @@ func decide(t testing.TB, mode capability.Mode) policy.Record {
 	}
 	in := policy.Input{
 		WorkOrder: policy.InputWorkOrder{
-			ID: string(fixture.WorkOrder), Title: "Count", Mode: mode, Role: "analyst", CodeClass: "candidate", Executor: "reference-local",
+			Mode: mode, Role: "analyst", CodeClass: "candidate", Executor: "reference-local",
 			Tool:        policy.InputTool{Name: "textstat", Digest: fixture.Digest("textstat")},
 			Environment: policy.InputEnvironment{Provider: "wasm", Class: "ephemeral_isolated", Limits: map[string]int64{"memory_bytes": 1 << 20, "wall_ms": 1000}},
 			Inputs:      []policy.InputMount{{Name: "docs"}},

@@ -132,7 +132,7 @@ func (c *command) carryOut(ctx context.Context, r *runtime, a *admission.Admitte
 
 // relay shows a person what an adapter says while it works; it is no record.
 func (c *command) relay(level, message string) {
-	if !c.json {
+	if !c.json && level != "debug" && level != "trace" {
 		fmt.Fprintf(c.errs, "writ: adapter, %s: %s\n", plain(level), lines(message))
 	}
 }
