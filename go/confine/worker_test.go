@@ -70,8 +70,11 @@ func TestConfinedProcessCanWork(t *testing.T) {
 }
 
 func TestMemoryOfTheProcessIsBounded(t *testing.T) {
+	// How the Go runtime dies when the kernel refuses it memory is not always told: mostly
+	// it says so, at times a collector's thread faults first. That it dies is what counts.
 	out, _ := probe(t, "memory")
-	if strings.Contains(out, "survived") || !strings.Contains(out, "out of memory") && !strings.Contains(out, "cannot allocate memory") {
+	died := strings.Contains(out, "out of memory") || strings.Contains(out, "cannot allocate memory") || strings.Contains(out, "SIGSEGV")
+	if strings.Contains(out, "survived") || !died {
 		t.Errorf("printed %.300q", out)
 	}
 }

@@ -72,6 +72,8 @@ func (c Activate) decide(d *decision) error {
 		Kind: workorder.DescriptorKind, Attempt: d.state.Attempt, WorkOrder: d.state.WorkOrder,
 		Reservation: reservation, Bundle: c.Bundle.Digest(), Fence: d.state.Reserved.Fence,
 	}
+	// Reducing the lease would parse these very bytes again.
+	d.state.Bundle = c.Bundle
 	receipt, err := report("ActivationReceipt", descriptor)
 	if err != nil {
 		return err

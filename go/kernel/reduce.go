@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/writ-runtime/writ/go/attemptbundle"
@@ -72,9 +73,12 @@ func (k Kernel) absorb(s *State, e lifecycle.Event) error {
 		if err := canonical.Decode(e.Body, &a); err != nil {
 			return err
 		}
-		bundle, err := attemptbundle.Parse(a.Bundle)
-		if err != nil {
-			return err
+		bundle := s.Bundle
+		if bundle == nil || !bytes.Equal(bundle.Bytes(), a.Bundle) {
+			var err error
+			if bundle, err = attemptbundle.Parse(a.Bundle); err != nil {
+				return err
+			}
 		}
 		if bundle.Digest() != a.Descriptor.Bundle {
 			return reason.New(reason.BundleDigestMismatch,

@@ -25,15 +25,17 @@ func buildOnce(ctx context.Context, root, dir string, log io.Writer) (map[string
 		return nil, fmt.Errorf("copy the tree: %w", err)
 	}
 	base := "--output_base=" + filepath.Join(dir, "base")
-	bazel := func(args ...string) error {
+	bazel := func(ctx context.Context, args ...string) error {
 		cmd := exec.CommandContext(ctx, "./bazelw", append([]string{base}, args...)...)
+		// Bazel's client tells its server to stop when it is interrupted, not when it is killed.
+		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 		cmd.Dir = tree
 		cmd.Stdout, cmd.Stderr = log, log
 		cmd.Env = withoutBazel(os.Environ())
 		return cmd.Run()
 	}
 	// --disk_cache= switches off the one that bazelw would add.
-	build := bazel(append([]string{"build", "--disk_cache="}, slices.Sorted(maps.Keys(targets()))...)...)
+	build := bazel(ctx, append([]string{"build", "--disk_cache="}, slices.Sorted(maps.Keys(targets()))...)...)
 	sums := map[string]string{}
 	var digest error
 	if build == nil {
@@ -41,7 +43,8 @@ func buildOnce(ctx context.Context, root, dir string, log io.Writer) (map[string
 			digest = errors.Join(digest, add(sums, filepath.Join(tree, "bazel-bin"), where))
 		}
 	}
-	return sums, errors.Join(build, digest, bazel("shutdown"))
+	// Also after an interrupt: the server would outlive this program, and its folder.
+	return sums, errors.Join(build, digest, bazel(context.WithoutCancel(ctx), "shutdown"))
 }
 
 // add enters the files of bin/where, which is a file or a folder.

@@ -83,7 +83,7 @@ func (f *FS) ReadAt(name string, offset, length int64) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !validName(name) {
-		return nil, reason.New(reason.FreezeBadName, "an output has a name that is not clean, relative and UTF-8", name, "")
+		return nil, reason.New(reason.FreezeBadName, "an output has a name that is not clean, relative and UTF-8", name, "have the tool choose another name")
 	}
 	n, errno := f.lookup(Work + "/" + name)
 	if errno != 0 || n.dir {

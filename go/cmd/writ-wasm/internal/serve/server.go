@@ -168,7 +168,7 @@ func (s *Server) list() (*wire.Response, []byte, error) {
 		return nil, nil, fmt.Errorf("encode listing: %w", err)
 	}
 	if len(body) > wire.MaxAnswer {
-		return nil, nil, reason.New(reason.EnvironmentLimitFiles, "the listing of the workspace is larger than an answer may be", s.hello.Name, "")
+		return nil, nil, reason.New(reason.EnvironmentLimitFiles, "the listing of the workspace is larger than an answer may be", s.hello.Name, "have the tool write fewer files, or shorter names")
 	}
 	return &wire.Response{Listed: &wire.Listed{Entries: int64(len(entries))}}, body, nil
 }
