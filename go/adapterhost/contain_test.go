@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/writ-runtime/writ/go/adapterhost"
 	"github.com/writ-runtime/writ/go/executor"
 	"github.com/writ-runtime/writ/go/operation"
@@ -165,12 +167,30 @@ func TestActivation(t *testing.T) {
 	}
 }
 
+// What a killed host left is removed, and what a living one uses stays, whatever process
+// numbers say: hosts of several process namespaces can share a folder.
 func TestSweep(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"writ-a.4194305.1.x", "writ-a.1.ffffffff.x", "writ-a.1.x", "other"} {
+	for _, name := range []string{"writ-a.dead", "writ-a.living", "writ-a.new", "writ-a.old", "other"} {
 		if err := os.Mkdir(dir+"/"+name, 0o700); err != nil {
 			t.Fatal(err)
 		}
+	}
+	for _, name := range []string{"dead", "living"} {
+		lock, err := os.Create(dir + "/writ-a." + name + "/lock")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer lock.Close()
+		if name == "living" {
+			if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	hourAgo := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(dir+"/writ-a.old", hourAgo, hourAgo); err != nil {
+		t.Fatal(err)
 	}
 	if err := adapterhost.Sweep(dir); err != nil {
 		t.Fatal(err)
@@ -180,7 +200,7 @@ func TestSweep(t *testing.T) {
 	for _, e := range entries {
 		left = append(left, e.Name())
 	}
-	if strings.Join(left, " ") != "other writ-a.1.x" {
+	if strings.Join(left, " ") != "other writ-a.living writ-a.new" {
 		t.Errorf("left: %v", left)
 	}
 }

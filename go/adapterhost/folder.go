@@ -5,36 +5,58 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
+	"time"
 
-	"github.com/writ-runtime/writ/go/confine"
+	"golang.org/x/sys/unix"
 )
 
-// folderPrefix begins the names of socket folders. The number and the start of the process that made one follow, so
-// that what a killed host left behind can be told from what is in use.
+// folderPrefix begins the names of socket folders.
 const folderPrefix = "writ-a."
+
+// folderLock is the file in a socket folder that its host keeps locked: the kernel frees
+// it exactly when the host is dead, whichever process namespace looks.
+const folderLock = "lock"
+
+// unlocked is how old a folder without a lock has to be before it counts as abandoned: a
+// host makes the one right after the other.
+const unlocked = time.Minute
 
 // maxFolder is the longest base folder in bytes: a socket's path has to fit into 107, and go-plugin adds names.
 const maxFolder = 48
 
-// newFolder makes a private folder for the sockets of one start.
-func newFolder(base string) (string, error) {
+// folder is the private folder of the sockets of one start.
+type folder struct {
+	path string
+	lock *os.File
+}
+
+// newFolder makes a folder in base, empty for the system's folder for temporary files.
+func newFolder(base string) (*folder, error) {
 	if base == "" {
 		base = os.TempDir()
 	}
 	if len(base) > maxFolder {
-		return "", fmt.Errorf("the path %s is longer than %d bytes, too long for sockets", base, maxFolder)
+		return nil, fmt.Errorf("the path %s is longer than %d bytes, too long for sockets", base, maxFolder)
 	}
-	start, err := confine.StartTime(os.Getpid())
+	path, err := os.MkdirTemp(base, folderPrefix)
 	if err != nil {
-		return "", err
+		return nil, fmt.Errorf("make socket folder: %w", err)
 	}
-	dir, err := os.MkdirTemp(base, fmt.Sprintf("%s%d.%x.", folderPrefix, os.Getpid(), start))
-	if err != nil {
-		return "", fmt.Errorf("make socket folder: %w", err)
+	lock, err := os.OpenFile(filepath.Join(path, folderLock), os.O_CREATE|os.O_RDWR, 0o600)
+	if err == nil {
+		if err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
+			return &folder{path, lock}, nil
+		}
+		err = errors.Join(err, lock.Close())
 	}
-	return dir, nil
+	return nil, fmt.Errorf("lock socket folder: %w", errors.Join(err, os.RemoveAll(path)))
+}
+
+// remove removes the folder.
+func (f *folder) remove() {
+	_ = os.RemoveAll(f.path)
+	_ = f.lock.Close()
 }
 
 // Sweep removes the socket folders that killed hosts left in base (empty for the system's folder for temporary
@@ -49,28 +71,29 @@ func Sweep(base string) error {
 	}
 	var errs []error
 	for _, e := range entries {
-		if e.IsDir() && abandoned(e.Name()) {
-			errs = append(errs, os.RemoveAll(filepath.Join(base, e.Name())))
+		if e.IsDir() && strings.HasPrefix(e.Name(), folderPrefix) {
+			errs = append(errs, sweep(filepath.Join(base, e.Name())))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// abandoned reports whether a name is that of a socket folder whose maker is gone.
-func abandoned(name string) bool {
-	rest, ok := strings.CutPrefix(name, folderPrefix)
-	parts := strings.Split(rest, ".")
-	if !ok || len(parts) != 3 {
-		return false
+// sweep removes one folder if nobody holds its lock.
+func sweep(path string) error {
+	lock, err := os.OpenFile(filepath.Join(path, folderLock), os.O_RDWR|unix.O_NOFOLLOW, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		info, err := os.Stat(path)
+		if err != nil || time.Since(info.ModTime()) < unlocked {
+			return nil // Gone meanwhile, or being made.
+		}
+		return os.RemoveAll(path)
 	}
-	pid, err := strconv.Atoi(parts[0])
-	if err != nil || pid <= 0 {
-		return false
-	}
-	made, err := strconv.ParseUint(parts[1], 16, 64)
 	if err != nil {
-		return false
+		return nil // Another user's.
 	}
-	start, err := confine.StartTime(pid)
-	return errors.Is(err, os.ErrNotExist) || err == nil && start != made
+	defer lock.Close()
+	if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
+		return nil // Its host lives.
+	}
+	return os.RemoveAll(path)
 }

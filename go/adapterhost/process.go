@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"os/exec"
 	"strings"
 	"time"
@@ -27,7 +26,7 @@ import (
 type process struct {
 	runner *runner
 	client *plugin.Client
-	dir    string
+	dir    *folder
 	calls  executorv1.ExecutorClient
 	serves *services
 }
@@ -44,7 +43,8 @@ func newProcess(ctx context.Context, c Config, serves *services) (*process, erro
 	}
 	tlsConfig, keys, err := wire.NewKeys(rand.Reader, time.Now())
 	if err != nil {
-		return nil, errors.Join(unavailable(c.Name, "the keys of its connection cannot be made", err), os.RemoveAll(dir))
+		dir.remove()
+		return nil, unavailable(c.Name, "the keys of its connection cannot be made", err)
 	}
 	p := &process{dir: dir, runner: newRunner(c.Sealed, c.Starter, keys), serves: serves}
 	p.client = plugin.NewClient(p.config(c, tlsConfig))
@@ -91,7 +91,7 @@ func (p *process) config(c Config, tlsConfig *tls.Config) *plugin.ClientConfig {
 		GRPCDialOptions: []grpc.DialOption{grpc.WithDefaultCallOptions(
 			grpc.MaxCallRecvMsgSize(wire.MaxMessage), grpc.MaxCallSendMsgSize(wire.MaxMessage))},
 		SkipHostEnv:      true,
-		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: p.dir},
+		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: p.dir.path},
 	}
 }
 
@@ -176,7 +176,7 @@ func (p *process) close() {
 	p.end()
 	// Only now: go-plugin asks a living adapter to shut down, and waits for it as long as it likes.
 	p.client.Kill()
-	_ = os.RemoveAll(p.dir)
+	p.dir.remove()
 }
 
 func unavailable(name, what string, cause error) *reason.Refusal {

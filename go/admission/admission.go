@@ -188,7 +188,7 @@ func Abandon(ctx context.Context, l *ledger.Ledger, s kernel.State, accepted ing
 		out.Code, out.Detail, out.Remedy = r.Code, r.What, r.Remedy
 	}
 	_, err := l.Commit(context.WithoutCancel(ctx), ledger.Turn{
-		Fence: s.Fence(), Actor: accepted.Receipt.Principal, Cause: accepted.Receipt.ID,
+		Fence: s.Fence(), Actor: accepted.Receipt.Principal, Cause: accepted.Receipt.ID, Blobs: []journal.Blob{accepted.Blob},
 		Commands: []kernel.Command{kernel.Abandon{Result: out, Why: out.Detail}},
 	})
 	if err != nil {

@@ -128,9 +128,7 @@ func provider(t *testing.T) (p environment.Provider, tool canonical.Digest) {
 // materialize provisions an environment, copies the inputs in, and removes it.
 func materialize(t *testing.T, p environment.Provider, tool canonical.Digest, in protocol.InputManifest, sources admission.Sources) operation.Outcome {
 	t.Helper()
-	k := fixture.Kernel(t)
-	reserved := fixture.Reserved(t, k)
-	bundle := fixture.Bundle(t, k, reserved, func(b *attemptbundle.Bundle) {
+	l, opened := fixture.Activate(t, func(b *attemptbundle.Bundle) {
 		manifest, err := p.Manifest(b.Environment.Limits)
 		if err != nil {
 			t.Fatal(err)
@@ -140,18 +138,42 @@ func materialize(t *testing.T, p environment.Provider, tool canonical.Digest, in
 		b.Execution.Tool = "empty"
 		b.Pins.Tools = []attemptbundle.Pin{{Name: "empty", Version: "0.1.0", Digest: tool}}
 	})
-	env, err := p.Open(environment.Order{Bundle: bundle, Fence: reserved.Fence, Resource: reserved.Fence.ResourceName()})
+	s := opened.State
+	env, err := p.Open(environment.Order{Bundle: s.Bundle, Fence: s.Fence(), Resource: s.Resource})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The effects are under test, not the ledger that hands out permits for them.
-	var permit ledger.Permit
-	if out := env.Provision().Perform(t.Context(), permit); out.Knowledge != operation.Applied {
+	run := func(i int, e ledger.Effect) operation.Outcome {
+		settle, err := l.Run(t.Context(), opened.Permits[i], e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return settle.Outcome
+	}
+	// Without a permit of its own, no effect takes place.
+	var zero ledger.Permit
+	for what, e := range map[string]ledger.Effect{
+		"provision": env.Provision(), "materialize": env.Materialize(attestation.Accepted{}, sources), "launch": env.Launch(attestation.Accepted{}),
+		"destroy": env.Destroy(),
+	} {
+		if out := e.Perform(t.Context(), zero); out.Code != reason.OperationPermitInvalid {
+			t.Errorf("%s without a permit: %+v", what, out)
+		}
+		if out := e.Perform(t.Context(), opened.Permits[2]); out.Code != reason.OperationPermitInvalid {
+			t.Errorf("%s with the permit of prepare: %+v", what, out)
+		}
+	}
+	if out := run(0, env.Provision()); out.Knowledge != operation.Applied {
 		t.Fatalf("provision ended %s: %s", out.Knowledge, out.Detail)
 	}
-	out := env.Materialize(attested(t, env), sources).Perform(t.Context(), permit)
-	if gone := env.Destroy().Perform(t.Context(), permit); gone.Knowledge != operation.Applied {
-		t.Errorf("destroy ended %s: %s", gone.Knowledge, gone.Detail)
+	accepted := attested(t, env)
+	// Without the acceptance of what it measured, nothing gets in.
+	if out := env.Materialize(attestation.Accepted{}, sources).Perform(t.Context(), opened.Permits[1]); out.Code != reason.EnvironmentMismatch {
+		t.Errorf("materialize without an accepted attestation: %+v", out)
+	}
+	out := run(1, env.Materialize(accepted, sources))
+	if found, err := p.Reconcile(t.Context(), s.Resource); err != nil || !found.Gone {
+		t.Errorf("left behind: %+v, %v", found, err)
 	}
 	return out
 }

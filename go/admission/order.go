@@ -72,6 +72,9 @@ func (a *Admission) resolve(ctx context.Context, doc *schema.Document, origin st
 	if err := doc.Decode(&o.order); err != nil {
 		return nil, err
 	}
+	if err := attemptbundle.CheckSecrets("the work order", doc.Value()); err != nil {
+		return nil, err
+	}
 	if err := o.refuseUnsupported(); err != nil {
 		return nil, err
 	}
@@ -227,9 +230,22 @@ func schemaProblem(path string, err error) error {
 
 func (a *Admission) resolveInputs(ctx context.Context, o *order) (err error) {
 	o.sources = NewSources(o.origin, o.order.Inputs)
-	o.inputs, err = o.sources.Scan(ctx)
+	if o.inputs, err = o.sources.Scan(ctx); err != nil {
+		return err
+	}
+	// The manifest stands in the order's record and in the bundle; both have to fit into
+	// one turn.
+	raw, err := canonical.Marshal(o.inputs)
+	if err == nil && len(raw) > maxManifest {
+		files, _ := o.inputs.Totals()
+		err = reason.New(reason.MaterializeTooLarge, fmt.Sprintf("the list of the inputs' %d files takes %d bytes, more than %d", files, len(raw), maxManifest),
+			"inputs", "give fewer files, or files with shorter paths")
+	}
 	return err
 }
+
+// maxManifest bounds the list of all input files, in bytes of canonical JSON.
+const maxManifest = 1 << 20
 
 // resolveRequests lists the actions that the order needs: those that its tool, inputs
 // and outputs imply, and those that it names.

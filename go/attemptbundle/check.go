@@ -125,17 +125,28 @@ func checkSecrets(b *Bundle) error {
 	if err != nil {
 		return fmt.Errorf("attempt bundle of %s: %w", b.Attempt.ID, err)
 	}
+	if err := CheckSecrets("the attempt bundle", v); err != nil {
+		return err
+	}
 	return walkStrings("", v, func(field, s string) error {
-		for _, p := range secretShapes {
-			if p.shape.MatchString(s) {
-				// The value itself must not be repeated: the refusal ends up in logs.
-				return refuse(reason.BundleSecretValue, field, "looks like "+p.what,
-					"keep the value with the broker and name it as cred:NAME")
-			}
-		}
 		if locator.MatchString(s) {
 			return refuse(reason.BundleProviderLocator, field, "looks like a provider locator",
 				"a bundle is portable: leave out where something lives on one host")
+		}
+		return nil
+	})
+}
+
+// CheckSecrets refuses a document in which a string has the shape of a secret, before it
+// is recorded anywhere. what names the document; the refusal names the field and never
+// repeats the value, since refusals end up in logs.
+func CheckSecrets(what string, v canonical.Value) error {
+	return walkStrings("", v, func(field, s string) error {
+		for _, p := range secretShapes {
+			if p.shape.MatchString(s) {
+				return reason.New(reason.BundleSecretValue, what+"'s "+field+" looks like "+p.what, field,
+					"keep the value with the broker and name it as cred:NAME")
+			}
 		}
 		return nil
 	})

@@ -49,7 +49,7 @@ func (d *Dispatcher) Reconcile(ctx context.Context, accepted ingress.Accepted) (
 	}
 	var closed []Closed
 	for _, a := range index.Attempts {
-		if a.Terminal(d.Ledger.Kernel().Transitions()) || a.Order == "unknown_terminal" {
+		if a.Terminal(d.Ledger.Kernel().Transitions()) {
 			continue
 		}
 		c, err := d.close(ctx, a.ID, accepted)
@@ -134,7 +134,8 @@ func (r *recovery) commit(ctx context.Context, commands ...kernel.Command) error
 
 func (r *recovery) turn(ctx context.Context, commands ...kernel.Command) (ledger.Opened, error) {
 	opened, err := r.dispatcher.Ledger.Commit(ctx, ledger.Turn{
-		Fence: r.state.Fence(), Commands: commands, Actor: r.accepted.Receipt.Principal, Cause: r.accepted.Receipt.ID,
+		Fence: r.state.Fence(), Commands: commands, Blobs: []journal.Blob{r.accepted.Blob},
+		Actor: r.accepted.Receipt.Principal, Cause: r.accepted.Receipt.ID,
 	})
 	if err == nil {
 		r.state = opened.State

@@ -8,6 +8,7 @@ import (
 	"github.com/writ-runtime/writ/go/ledger"
 	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/protocol"
+	"github.com/writ-runtime/writ/go/reason"
 )
 
 // ByName resolves operations, and removes what they left, by the resource's name alone:
@@ -18,6 +19,12 @@ type ByName struct {
 
 // Perform implements ledger.Effect for the operations that remove.
 func (b ByName) Perform(ctx context.Context, p ledger.Permit) operation.Outcome {
+	switch p.Intent().Kind {
+	case operation.Cancel, operation.Cleanup, operation.Destroy:
+	default:
+		return operation.Refused(operation.NotApplied, reason.New(reason.OperationPermitInvalid, "only a removal can be performed by name",
+			string(p.Intent().Key), "this is a fault of the caller: report it"))
+	}
 	return b.Provider.Resolve(ctx, p.Intent())
 }
 
@@ -33,7 +40,7 @@ func Look(ctx context.Context, p Provider, s kernel.State) protocol.EnvironmentR
 	defer cancel()
 	found, err := p.Reconcile(ctx, s.Resource)
 	if err != nil {
-		return protocol.EnvironmentReconciliation{Resource: s.Resource}
+		return protocol.EnvironmentReconciliation{Resource: s.Resource, Why: err.Error()}
 	}
 	return found
 }

@@ -5,6 +5,8 @@ import (
 
 	"github.com/writ-runtime/writ/go/attemptbundle"
 	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/operation"
+	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/go/workorder"
 )
@@ -153,6 +155,9 @@ type CancelRequested struct {
 }
 
 func (c RequestCancel) decide(d *decision) error {
+	if d.in(ExecutionMachine, "completed") {
+		return wrongState(string(d.state.Attempt), "the execution is completed: there is nothing left to cancel")
+	}
 	g, err := report("CancellationRequest", c.CancelRequested)
 	if err != nil {
 		return err
@@ -169,11 +174,9 @@ func (c RequestCancel) decide(d *decision) error {
 	return nil
 }
 
-// Accept reduces a completed attempt: its result is reported, accepted and applied
-// to the work order.
-type Accept struct {
-	Result workorder.Result
-}
+// Accept reduces a completed attempt: its result, which is that of the recorded
+// collection, is reported, accepted and applied to the work order.
+type Accept struct{}
 
 // Reduction is the body of work_order.applied.
 type Reduction struct {
@@ -184,12 +187,22 @@ type Reduction struct {
 	Namespace string `json:"namespace"`
 }
 
-func (c Accept) decide(d *decision) error {
+func (Accept) decide(d *decision) error {
 	if !d.in(ExecutionMachine, "completed") || !d.in(EnvironmentMachine, "frozen") {
 		return wrongState(string(d.state.Attempt), "only a completed execution with frozen outputs can be accepted")
 	}
-	r := c.Result
-	r.Kind, r.Attempt, r.Conclusion = workorder.ResultKind, d.state.Attempt, workorder.Succeeded
+	var collected protocol.CollectResult
+	for _, o := range d.state.Operations() {
+		if o.Intent.Kind == operation.Collect && o.State == "applied" {
+			if err := canonical.Decode(o.Record.Outcome.Result, &collected); err != nil {
+				return err
+			}
+		}
+	}
+	r := workorder.Result{
+		Kind: workorder.ResultKind, Attempt: d.state.Attempt, Conclusion: workorder.Succeeded,
+		Manifest: collected.Manifest, Structured: collected.Structured,
+	}
 	g, err := report("AttemptResult", r)
 	if err != nil {
 		return err

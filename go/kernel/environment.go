@@ -19,8 +19,9 @@ type Requested struct {
 	Resource string `json:"resource"`
 }
 
-// Attest records what the environment measured of itself. The comparison with the
-// manifest is made again here, so that no caller can wave a difference through.
+// Attest records what the environment measured of itself. It is compared with what the
+// provider expects once more here; that the expectation follows from the manifest is the
+// provider's word.
 type Attest struct {
 	Expected attestation.Expectation
 	Report   attestation.Report

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/writ-runtime/writ/go/lifecycle"
 	"github.com/writ-runtime/writ/go/operation"
@@ -155,7 +156,7 @@ func (c Reconciled) decide(d *decision) error {
 	switch {
 	case !c.Found.Gone:
 		f = Failure{Conclusion: workorder.Unknown, Code: reason.AttemptUnknown,
-			Detail: "something of the attempt may still be alive: it could be neither found nor ended",
+			Detail: strings.TrimSuffix("something of the attempt may still be alive: it could be neither found nor ended: "+c.Found.Why, ": "),
 			Remedy: "end what bears the name " + c.Found.Resource + ", then decide what became of it"}
 		attempt, order = "attempt.unknown_terminal", "work_order.unknown_terminal"
 		execution, environment = "execution.unknown_terminal", "environment.unknown_terminal"

@@ -92,7 +92,11 @@ func (l *life) settle(in operation.Intent, k operation.Knowledge) kernel.Settle 
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	return kernel.Settle{Key: in.Key, Outcome: operation.Outcome{Knowledge: k}, Receipt: receipt, Generation: l.state.Generation}
+	out := operation.Outcome{Knowledge: k}
+	if in.Kind == operation.Collect && k == operation.Applied {
+		out = operation.Done(protocol.CollectResult{Manifest: fixture.Digest("manifest"), Structured: fixture.Digest("structured")})
+	}
+	return kernel.Settle{Key: in.Key, Outcome: out, Receipt: receipt, Generation: l.state.Generation}
 }
 
 func (l *life) applied(in operation.Intent) kernel.Settle { return l.settle(in, operation.Applied) }
@@ -169,6 +173,34 @@ func TestHappyPath(t *testing.T) {
 	l.want(kernel.ExecutionMachine, "completed")
 	l.want(kernel.EnvironmentMachine, "destroyed")
 	l.wantDone(workorder.Succeeded)
+	if r := l.state.Result; r.Manifest != fixture.Digest("manifest") || r.Structured != fixture.Digest("structured") {
+		t.Errorf("what was accepted is not what was collected: %+v", r)
+	}
+}
+
+// A launch is part of a start, and an environment is filled once: nobody begins either
+// by itself.
+func TestNothingBeginsOutOfTurn(t *testing.T) {
+	l := newLife(t)
+	l.prepared()
+	in := l.next().Begin
+	l.refused(reason.KernelWrongState, kernel.Begin{Intent: in[1]})
+	l.do(kernel.Begin{Intent: in[0]}, kernel.Begin{Intent: in[1]})
+
+	early := newLife(t)
+	early.activate()
+	first := early.next().Begin
+	early.do(kernel.Begin{Intent: first[0]}, early.applied(first[0]))
+	early.refused(reason.KernelWrongState, kernel.Begin{Intent: first[1]})
+	early.refused(reason.KernelWrongState, kernel.Begin{Intent: first[2]})
+}
+
+func TestACompletedExecutionIsNotCancelled(t *testing.T) {
+	l := newLife(t)
+	l.completed()
+	in := l.begin(operation.Freeze, operation.Collect)
+	l.do(l.applied(in[0]), l.applied(in[1]))
+	l.refused(reason.KernelWrongState, kernel.RequestCancel{CancelRequested: kernel.CancelRequested{Reason: "late"}})
 }
 
 // Replaying the events of a life gives the state that deciding gave.

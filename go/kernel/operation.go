@@ -74,6 +74,16 @@ func (d *decision) mayBegin(in operation.Intent) error {
 		return reason.New(reason.CapabilityNotGranted, fmt.Sprintf("the attempt bundle does not order this %s", in.Kind), string(in.Key),
 			"name what is to run in the work order; an adapter cannot add to it")
 	}
+	switch in.Kind {
+	case operation.Provision, operation.Materialize, operation.Prepare:
+		if !d.in(EnvironmentMachine, "requested") {
+			return wrongState(string(in.Key), fmt.Sprintf("%s begins with the environment's request and not later", in.Kind))
+		}
+	case operation.Launch:
+		if parent, ok := s.operations[in.Parent]; !ok || parent.State != "intended" {
+			return wrongState(string(in.Key), "a launch begins with the start that it belongs to")
+		}
+	}
 	return nil
 }
 

@@ -74,11 +74,13 @@ func (k Kernel) Next(s State) (Plan, error) {
 }
 
 // unresolved are the open intents that may still be asked about: an answer of unknown
-// is asked for again only within the bundle's tries.
+// is asked for again only within the bundle's tries, and not once the effect is known to
+// have dissolved with its resource.
 func (s State) unresolved() []operation.Intent {
 	var open []operation.Intent
 	for _, o := range s.Operations() {
-		if o.State == "intended" || o.State == "unknown" && int64(o.Late)+1 < s.Bundle.Bundle().Reconciliation.Tries {
+		dissolved := o.Record.Outcome.Code == reason.OperationDissolved
+		if o.State == "intended" || o.State == "unknown" && !dissolved && int64(o.Late)+1 < s.Bundle.Bundle().Reconciliation.Tries {
 			open = append(open, o.Intent)
 		}
 	}

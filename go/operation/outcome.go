@@ -1,6 +1,9 @@
 package operation
 
 import (
+	"context"
+	"errors"
+
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/reason"
 )
@@ -37,6 +40,10 @@ func Refused(k Knowledge, err error) Outcome { return Outcome{Knowledge: k}.Beca
 // Because returns the outcome with the reason that err carries.
 func (o Outcome) Because(err error) Outcome {
 	r, ok := reason.As(err)
+	if !ok && errors.Is(err, context.Canceled) {
+		o.Code, o.Detail = reason.AttemptCancelled, "it was ended because a cancellation was asked for"
+		return o
+	}
 	if !ok {
 		o.Code, o.Detail = reason.InternalBug, err.Error()
 		return o

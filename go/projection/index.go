@@ -42,7 +42,7 @@ type Attempt struct {
 	// Begun and Changed are recorded clock readings in milliseconds since 1970 UTC.
 	Begun   int64 `json:"begun_unix_ms"`
 	Changed int64 `json:"changed_unix_ms"`
-	// Open counts operations whose outcome is not known.
+	// Open counts operations without an answer.
 	Open int `json:"open_operations"`
 }
 
@@ -143,9 +143,10 @@ func (b *builder) event(e lifecycle.Event, before, now lifecycle.State, at int64
 	return nil
 }
 
-// open is 1 for the state of an operation whose outcome is not known.
+// open is 1 for the state of an operation that nobody has answered yet. One that is
+// unknown was asked about, and waits for nobody once its attempt is closed.
 func open(s lifecycle.State) int {
-	if s == "intended" || s == "unknown" {
+	if s == "intended" {
 		return 1
 	}
 	return 0

@@ -147,4 +147,6 @@ type EnvironmentReconciliation struct {
 	Resource string `json:"resource"`
 	WasAlive bool   `json:"was_alive"`
 	Gone     bool   `json:"gone"`
+	// Why says what stood in the way of knowing that it is gone.
+	Why string `json:"why,omitempty"`
 }

@@ -67,7 +67,9 @@ func (d *drive) closeExecutor() {
 
 // prepare prepares the execution and keeps the handle.
 func (d *drive) prepare(p ledger.Permit, e ledger.Effect) (bool, error) {
-	ok, err := d.run(d.closing(), p, e)
+	ctx, cancel := d.patient()
+	defer cancel()
+	ok, err := d.run(ctx, p, e)
 	if err != nil || !ok {
 		return false, err
 	}

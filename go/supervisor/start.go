@@ -78,7 +78,9 @@ func (d *drive) start(p ledger.Permit, rest []ledger.Permit) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	started, err := d.settle(d.closing(), p, effect)
+	ctx, cancel := d.patient()
+	defer cancel()
+	started, err := d.settle(ctx, p, effect)
 	if err != nil {
 		return false, err
 	}
@@ -87,18 +89,18 @@ func (d *drive) start(p ledger.Permit, rest []ledger.Permit) (bool, error) {
 	var polled error
 	if started {
 		d.observe(Step{Operation: operation.Launch})
-		status, polled = d.poll(p, l)
+		status, polled = d.poll(ctx, p, l)
 	}
 	settle, err := l.finish("the adapter never asked for it")
 	if err != nil {
 		return false, err
 	}
 	d.pending = append(d.pending, settle)
-	if err := d.keepPrinted(); err != nil {
-		return false, err
-	}
-	d.observe(Step{Operation: operation.Launch, Done: true, Outcome: settle.Outcome, Micros: settle.ElapsedMicros})
+	d.told = append(d.told, Step{Operation: operation.Launch, Done: true, Outcome: settle.Outcome, Micros: settle.ElapsedMicros})
+	kept := d.keepPrinted()
 	switch {
+	case kept != nil:
+		d.fail(operation.Launch, operation.Refused(operation.Applied, kept))
 	case !started, startOutcome.Code != "":
 		d.fail(operation.Start, startOutcome)
 	case settle.Outcome.Code != "" || settle.Outcome.Knowledge != operation.Applied:
@@ -144,9 +146,9 @@ const pollWait = 5 * time.Second
 
 // poll asks the adapter until it reports completion. The workload's own end bounds it:
 // an adapter that still says "running" afterwards is given one more poll.
-func (d *drive) poll(p ledger.Permit, l *Launch) (executor.Status, error) {
+func (d *drive) poll(ctx context.Context, p ledger.Permit, l *Launch) (executor.Status, error) {
 	for last := false; ; {
-		status, err := d.executor.Poll(d.closing(), p.Call(), d.handle, pollWait)
+		status, err := d.executor.Poll(ctx, p.Call(), d.handle, pollWait)
 		switch {
 		case err != nil:
 			return executor.Status{}, err

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/writ-runtime/writ/go/artifact"
 	"github.com/writ-runtime/writ/go/attemptbundle"
@@ -89,6 +90,8 @@ type drive struct {
 	state   kernel.State
 	pending []kernel.Command
 	blobs   []journal.Blob
+	// told are the steps that are told once they are durable.
+	told []Step
 
 	services *services
 	executor Executor
@@ -114,7 +117,7 @@ func (d *drive) turn() (bool, error) {
 	}
 	switch {
 	case plan.Reduce:
-		d.pending = append(d.pending, kernel.Accept{Result: workorder.Result{Manifest: d.result.Manifest, Structured: d.result.Structured}})
+		d.pending = append(d.pending, kernel.Accept{})
 		return true, nil
 	case len(plan.Resolve) > 0:
 		return true, d.resolve(preview.State, plan.Resolve)
@@ -180,12 +183,23 @@ func (d *drive) commit() (ledger.Opened, error) {
 	if err != nil {
 		return ledger.Opened{}, fmt.Errorf("attempt %s: %w", d.state.Attempt, err)
 	}
-	d.pending, d.blobs, d.state = nil, nil, opened.State
+	for _, step := range d.told {
+		d.observe(step)
+	}
+	d.pending, d.blobs, d.told, d.state = nil, nil, nil, opened.State
 	return opened, nil
 }
 
 // closing is the context of what must be done although a cancellation was asked for.
 func (d *drive) closing() context.Context { return context.WithoutCancel(d.ctx) }
+
+// patient is the context of a call to the adapter: it outlives a request for
+// cancellation by no more than the adapter may take to notice.
+func (d *drive) patient() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(d.closing())
+	stop := context.AfterFunc(d.ctx, func() { time.AfterFunc(maxPatience, cancel) })
+	return ctx, func() { stop(); cancel() }
+}
 
 // perform runs the effects of one turn, in order. Each waits for the guard of the one
 // before; once one did not succeed, the rest are skipped and say so.
@@ -243,8 +257,12 @@ func (d *drive) step(p ledger.Permit, rest []ledger.Permit) (bool, error) {
 		return d.settle(d.closing(), p, effect)
 	case kind == operation.Prepare:
 		return d.prepare(p, effect)
+	case kind == operation.Cancel:
+		return d.run(d.closing(), p, effect)
 	}
-	return d.run(d.closing(), p, effect)
+	ctx, cancel := d.patient()
+	defer cancel()
+	return d.run(ctx, p, effect)
 }
 
 // settle runs an effect whose failure concludes nothing: the attempt is concluded.
@@ -255,7 +273,7 @@ func (d *drive) settle(ctx context.Context, p ledger.Permit, e ledger.Effect) (b
 		return false, err
 	}
 	d.pending = append(d.pending, s)
-	d.observe(Step{Operation: p.Intent().Kind, Done: true, Outcome: s.Outcome, Micros: s.ElapsedMicros})
+	d.told = append(d.told, Step{Operation: p.Intent().Kind, Done: true, Outcome: s.Outcome, Micros: s.ElapsedMicros})
 	return s.Outcome.Knowledge == operation.Applied, nil
 }
 
@@ -270,23 +288,35 @@ func (d *drive) run(ctx context.Context, p ledger.Permit, e ledger.Effect) (bool
 	return false, nil
 }
 
-// fail concludes the attempt with what an outcome says, unless a cancellation was
-// asked for: then it was that which ended the step.
+// fail concludes the attempt with what an outcome says, unless it was the request for
+// cancellation that ended the step.
 func (d *drive) fail(stage operation.Kind, out operation.Outcome) {
-	if d.ctx.Err() != nil || stage == operation.Cancel {
+	if d.ctx.Err() != nil && (ours(stage) || out.Code == reason.AttemptCancelled) || stage == operation.Cancel {
 		return
 	}
-	f := kernel.Failure{Conclusion: conclusion(out), Stage: string(stage), Code: out.Code, Detail: out.Detail, Remedy: out.Remedy}
+	f := kernel.Failure{Conclusion: conclusion(stage, out), Stage: string(stage), Code: out.Code, Detail: out.Detail, Remedy: out.Remedy}
 	d.pending = append(d.pending, kernel.Fail{Failure: f})
 }
 
-// conclusion maps an outcome that is no success to how the attempt ended.
-func conclusion(out operation.Outcome) workorder.Conclusion {
+// ours reports whether a stage is a call to the provider, whose word is the host's own.
+func ours(stage operation.Kind) bool {
+	switch stage {
+	case operation.Provision, operation.Materialize, operation.Launch, operation.Freeze:
+		return true
+	}
+	return false
+}
+
+// conclusion maps an outcome that is no success to how the attempt ended. That something
+// was lost or ran out of time is a fact of the host's; an adapter can only fail.
+func conclusion(stage operation.Kind, out operation.Outcome) workorder.Conclusion {
 	switch {
+	case out.Knowledge == operation.Unknown && out.Code != reason.EnvironmentDead:
+		return workorder.Unknown
+	case !ours(stage):
+		return workorder.Failed
 	case out.Code == reason.EnvironmentDead:
 		return workorder.Lost
-	case out.Knowledge == operation.Unknown:
-		return workorder.Unknown
 	case out.Code.Exit() == reason.ExitTimeout:
 		return workorder.Timeout
 	}

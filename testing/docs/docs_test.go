@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,9 +52,7 @@ func TestEveryCommand(t *testing.T) {
 	// A person's copy of the tree: only what the commands read. They stand in one place
 	// for all documents, as a person would.
 	stand := t.TempDir()
-	if err := os.CopyFS(filepath.Join(stand, "examples"), os.DirFS(filepath.Join(root, "examples"))); err != nil {
-		t.Fatal(err)
-	}
+	copyFiles(t, filepath.Join(root, "examples"), filepath.Join(stand, "examples"))
 	for _, document := range documents {
 		t.Run(document, func(t *testing.T) {
 			for _, line := range commands(t, filepath.Join(root, document)) {
@@ -113,6 +112,31 @@ func release(t *testing.T, root string) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// copyFiles copies a folder. Runfiles are links, which no order may read through.
+func copyFiles(t *testing.T, from, to string) {
+	t.Helper()
+	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			return os.MkdirAll(filepath.Join(to, rel), 0o755)
+		}
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, rel), raw, 0o644)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
 }
 
 // commands returns the lines of the shell blocks of a document.

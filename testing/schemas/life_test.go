@@ -208,7 +208,7 @@ func finished(t testing.TB) *life {
 	l.next(frozen.Blobs,
 		l.run(0, operation.Done(frozen.Result)),
 		l.run(1, operation.Done(protocol.CollectResult{Manifest: frozen.Result.Manifest, Structured: frozen.Manifest.Entries[0].Digest, Schema: fixture.Digest("schema")})),
-		kernel.Accept{Result: workorder.Result{Manifest: frozen.Result.Manifest, Structured: frozen.Manifest.Entries[0].Digest}})
+		kernel.Accept{})
 	l.remove()
 	return l.finish()
 }

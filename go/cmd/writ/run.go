@@ -160,8 +160,5 @@ func exitOf(s kernel.State) reason.Exit {
 	case workorder.Unknown:
 		return reason.ExitUnknown
 	}
-	if r.Code.Exit() == reason.ExitDenied {
-		return reason.ExitDenied
-	}
 	return reason.ExitFailed
 }

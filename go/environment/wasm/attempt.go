@@ -19,6 +19,7 @@ import (
 	"github.com/writ-runtime/writ/go/pin"
 	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/go/workorder"
 )
 
 // attempt is the environment of one attempt.
@@ -31,31 +32,48 @@ type attempt struct {
 	mu     sync.Mutex
 	worker *worker.Worker
 	report attestation.Report
-	// ended says how the guest ended, nil before.
-	ended *worker.Exit
+	// launched says that the guest was asked to run, ended how it ended, nil before.
+	launched bool
+	ended    *worker.Exit
 }
 
 // effect makes a ledger.Effect of a function. What it resolves to after a crash is
 // the same for every effect of this provider: all that it did lived in the worker's
 // memory, so it is asked whether anything bears the resource's name.
 type effect struct {
-	provider *Provider
-	perform  func(ctx context.Context) operation.Outcome
+	attempt *attempt
+	kind    operation.Kind
+	perform func(ctx context.Context) operation.Outcome
 }
 
-func (e effect) Perform(ctx context.Context, _ ledger.Permit) operation.Outcome {
+// Perform implements ledger.Effect, for a permit of exactly this attempt and kind.
+func (e effect) Perform(ctx context.Context, p ledger.Permit) operation.Outcome {
+	if err := e.attempt.permits(p, e.kind); err != nil {
+		return operation.Refused(operation.NotApplied, err)
+	}
 	return e.perform(ctx)
+}
+
+// permits refuses a permit that is empty, or was minted for anything else.
+func (a *attempt) permits(p ledger.Permit, kind operation.Kind) error {
+	in, call := p.Intent(), p.Call()
+	if in.Kind != kind || in.Resource != a.order.Resource {
+		return reason.New(reason.OperationPermitInvalid, fmt.Sprintf("the permit is not for %s of this environment", kind), a.order.Resource,
+			"this is a fault of the caller: report it")
+	}
+	// The generation may have been raised since the environment was made; the attempt not.
+	return call.Expect(a.order.Bundle.Digest(), workorder.Fence{Attempt: a.order.Fence.Attempt, Generation: call.Fence.Generation})
 }
 
 // Resolve implements ledger.Effect for an environment of an earlier life.
 func (e effect) Resolve(ctx context.Context, in operation.Intent) operation.Outcome {
-	return e.provider.Resolve(ctx, in)
+	return e.attempt.provider.Resolve(ctx, in)
 }
 
 // Resolve says what became of an operation of an earlier life. Everything that an
 // operation of this provider does dies with the worker, and a worker dies with the
-// process that started it: once nothing bears the name, nothing of it was applied,
-// but for destroy, whose effect that is.
+// process that started it: once nothing bears the name, nothing of it is left. For an
+// operation that removes, that is its effect.
 func (p *Provider) Resolve(ctx context.Context, in operation.Intent) operation.Outcome {
 	found, err := p.Reconcile(ctx, in.Resource)
 	if err != nil {
@@ -64,9 +82,10 @@ func (p *Provider) Resolve(ctx context.Context, in operation.Intent) operation.O
 	if in.Kind == operation.Destroy || in.Kind == operation.Cancel || in.Kind == operation.Cleanup {
 		return removed(found)
 	}
+	// Whether it took place nobody can say any more, and nothing depends on it.
 	return operation.Outcome{
-		Knowledge: operation.NotApplied, Code: reason.EnvironmentDead,
-		Detail: "the environment is gone and took with it whatever the operation had done",
+		Knowledge: operation.Unknown, Code: reason.OperationDissolved,
+		Detail: "the environment is gone, and took with it whatever the operation had done",
 	}
 }
 
@@ -82,7 +101,7 @@ func removed(found protocol.EnvironmentReconciliation) operation.Outcome {
 
 // Provision implements environment.Environment: it starts a worker from its sealed
 // bytes, gives it the tool, and lets it confine and measure itself.
-func (a *attempt) Provision() ledger.Effect { return effect{a.provider, a.provision} }
+func (a *attempt) Provision() ledger.Effect { return effect{a, operation.Provision, a.provision} }
 
 func (a *attempt) provision(ctx context.Context) operation.Outcome {
 	binary, module, tool, err := a.pinned(ctx)
@@ -166,7 +185,7 @@ func (a *attempt) Attest(context.Context) (attestation.Expectation, attestation.
 
 // Materialize implements environment.Environment.
 func (a *attempt) Materialize(accepted attestation.Accepted, in environment.Inputs) ledger.Effect {
-	return effect{a.provider, func(ctx context.Context) operation.Outcome {
+	return effect{a, operation.Materialize, func(ctx context.Context) operation.Outcome {
 		if err := a.attested(accepted); err != nil {
 			return operation.Refused(operation.NotApplied, err)
 		}
@@ -228,7 +247,7 @@ func copyIn(ctx context.Context, w *worker.Worker, in environment.Inputs, mount 
 
 // Launch implements environment.Environment: it lets the tool run, once.
 func (a *attempt) Launch(accepted attestation.Accepted) ledger.Effect {
-	return effect{a.provider, func(ctx context.Context) operation.Outcome {
+	return effect{a, operation.Launch, func(ctx context.Context) operation.Outcome {
 		if err := a.attested(accepted); err != nil {
 			return operation.Refused(operation.NotApplied, err)
 		}
@@ -241,6 +260,9 @@ func (a *attempt) launch(ctx context.Context) operation.Outcome {
 	if w == nil {
 		return operation.Refused(operation.NotApplied, a.dead("launch"))
 	}
+	a.mu.Lock()
+	a.launched = true
+	a.mu.Unlock()
 	x := a.bundle.Execution
 	exit, err := w.Run(ctx, worker.RunRequest{
 		Args: append([]string{x.Tool}, x.Arguments...), Seed: x.Seed.Hex(), WallMillis: a.bundle.Environment.Limits.WallMillis,
@@ -296,7 +318,7 @@ func (a *attempt) Printed() [][]byte {
 
 // Destroy implements environment.Environment. The worker's memory is all there is to
 // keep, so nothing is kept.
-func (a *attempt) Destroy() ledger.Effect { return effect{a.provider, a.destroy} }
+func (a *attempt) Destroy() ledger.Effect { return effect{a, operation.Destroy, a.destroy} }
 
 func (a *attempt) destroy(ctx context.Context) operation.Outcome {
 	a.mu.Lock()
@@ -318,12 +340,12 @@ func (a *attempt) destroy(ctx context.Context) operation.Outcome {
 	return removed(found)
 }
 
-// Gone implements environment.Environment: a worker whose guest has ended runs nothing
-// more, and a dead one nothing at all.
+// Gone implements environment.Environment: a worker whose guest was never asked to run,
+// or has ended, runs nothing, and neither does a dead one.
 func (a *attempt) Gone(context.Context, string) (bool, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.worker == nil || a.ended != nil || !a.worker.Alive(), nil
+	return a.worker == nil || !a.launched || a.ended != nil || !a.worker.Alive(), nil
 }
 
 // Stop implements environment.Environment. A guest cannot be ended without its worker.

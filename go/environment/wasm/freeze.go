@@ -31,8 +31,11 @@ func (f *freezing) Frozen() environment.Frozen { return f.frozen }
 
 // Perform implements ledger.Effect. The guest has ended before anything is read: the
 // worker runs one guest, and says so only once nothing of it runs any more (F3).
-func (f *freezing) Perform(ctx context.Context, _ ledger.Permit) operation.Outcome {
+func (f *freezing) Perform(ctx context.Context, p ledger.Permit) operation.Outcome {
 	a := f.attempt
+	if err := a.permits(p, operation.Freeze); err != nil {
+		return operation.Refused(operation.NotApplied, err)
+	}
 	a.mu.Lock()
 	ended, report := a.ended, a.report
 	a.mu.Unlock()

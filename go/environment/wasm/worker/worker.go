@@ -124,6 +124,9 @@ func (w *Worker) exchange(ctx context.Context, req wire.Request, body []byte, an
 	w.lastID++
 	req.Generation, req.ID = w.generation, w.lastID
 	if err := wire.WriteFrame(w.socket, &req, body); err != nil {
+		if _, ours := reason.As(err); ours {
+			return wire.Response{}, nil, err // Refused here, before anything was sent.
+		}
 		// A worker that refuses says so before it ends, and then the pipe breaks.
 		var last wire.Response
 		if _, read := wire.ReadFrame(w.socket, &last, func() int64 { return wire.MaxAnswer }); read == nil && last.Refusal != nil {
