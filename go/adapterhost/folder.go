@@ -22,8 +22,9 @@ const folderLock = "lock"
 // host makes the one right after the other.
 const unlocked = time.Minute
 
-// maxFolder is the longest base folder in bytes: a socket's path has to fit into 107, and go-plugin adds names.
-const maxFolder = 48
+// MaxFolder is the longest base folder in bytes: a socket's path has to fit into 107, of which the folder of one
+// start takes up to 18 and go-plugin's names 38.
+const MaxFolder = 48
 
 // folder is the private folder of the sockets of one start.
 type folder struct {
@@ -36,8 +37,8 @@ func newFolder(base string) (*folder, error) {
 	if base == "" {
 		base = os.TempDir()
 	}
-	if len(base) > maxFolder {
-		return nil, fmt.Errorf("the path %s is longer than %d bytes, too long for sockets", base, maxFolder)
+	if len(base) > MaxFolder {
+		return nil, fmt.Errorf("the path %s is longer than %d bytes, too long for sockets", base, MaxFolder)
 	}
 	path, err := os.MkdirTemp(base, folderPrefix)
 	if err != nil {

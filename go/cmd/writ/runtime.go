@@ -189,10 +189,7 @@ func (r *runtime) adapter(ctx context.Context, b *attemptbundle.Compiled, fence 
 // socketFolder is where adapters have their sockets. A folder for temporary files can
 // have a path that leaves no room for a socket's name; then it is the system's own.
 func socketFolder() string {
-	// A socket's whole path has 107 bytes. The host's folder takes up to 37 of them,
-	// go-plugin's names 38.
-	const longest = 107 - 37 - 38
-	if dir := os.TempDir(); len(dir) <= longest {
+	if dir := os.TempDir(); len(dir) <= adapterhost.MaxFolder {
 		return dir
 	}
 	return "/tmp"

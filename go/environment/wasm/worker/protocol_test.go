@@ -5,8 +5,10 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -190,6 +192,30 @@ func TestSharedCacheIsRefused(t *testing.T) {
 	w := begin(t, limits())
 	if _, err := w.Provision(context.Background(), module, canonical.Sum(module), cache); !reason.Is(err, reason.EnvironmentUnsupported) {
 		t.Errorf("answered %v", err)
+	}
+}
+
+// A cache whose files are cut short costs a compilation, not the tool.
+func TestDamagedCacheIsGoneAround(t *testing.T) {
+	module := shared.empty(t)
+	cache := t.TempDir()
+	must(t, os.Chmod(cache, 0o700))
+	for _, pass := range []string{"fills", "goes around"} {
+		w := begin(t, limits())
+		if _, err := w.Provision(context.Background(), module, canonical.Sum(module), cache); err != nil {
+			t.Fatalf("%s the cache: %v", pass, err)
+		}
+		files := 0
+		must(t, filepath.WalkDir(cache, func(path string, d fs.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return err
+			}
+			files++
+			return os.Truncate(path, 64)
+		}))
+		if files == 0 {
+			t.Fatal("the cache holds nothing")
+		}
 	}
 }
 

@@ -24,15 +24,27 @@ type Tool struct {
 }
 
 // Compile compiles the module and everything it imports. cacheDir is a directory of compiled code to use and to
-// fill, or "". It fails with environment.limit_memory when the tool needs more memory than the limit at its start,
-// and with environment.unsupported when it is no module, is no WASI command, or imports something else than
-// wasi_snapshot_preview1.
+// fill, or ""; a cache that is damaged or full costs time and nothing else. It fails with environment.limit_memory
+// when the tool needs more memory than the limit at its start, and with environment.unsupported when it is no module,
+// is no WASI command, or imports something else than wasi_snapshot_preview1.
 func Compile(ctx context.Context, module []byte, limits wire.Limits, cacheDir string) (*Tool, error) {
-	config := wazero.NewRuntimeConfigCompiler().WithCloseOnContextDone(true)
 	if cacheDir != "" {
 		if err := checkPrivate(cacheDir); err != nil {
 			return nil, err
 		}
+	}
+	t, err := compile(ctx, module, limits, cacheDir)
+	if err != nil && cacheDir != "" {
+		if plain, again := compile(ctx, module, limits, ""); again == nil {
+			return plain, nil
+		}
+	}
+	return t, err
+}
+
+func compile(ctx context.Context, module []byte, limits wire.Limits, cacheDir string) (*Tool, error) {
+	config := wazero.NewRuntimeConfigCompiler().WithCloseOnContextDone(true)
+	if cacheDir != "" {
 		cache, err := wazero.NewCompilationCacheWithDir(cacheDir)
 		if err != nil {
 			return nil, fmt.Errorf("open cache of compiled code: %w", err)
