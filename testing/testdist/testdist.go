@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -34,6 +35,11 @@ func tools() []tool {
 	}
 }
 
+// adapters are the names under which badadapter is pinned: each is a way to misbehave.
+func adapters() []string {
+	return []string{"dies", "oldversion", "liestart", "lieclaim", "liereport", "otherlaunch", "otherdigest", "foreignfence", "foreignbundle"}
+}
+
 // Make makes the release set of tests in the folder work, which may be missing, and
 // returns where it is. root is the root of the source tree; under Bazel it is not looked
 // at. Tests may share one set; one that needs a broken set breaks a copy.
@@ -44,6 +50,14 @@ func Make(t testing.TB, b *built.Builder, root, work string) string {
 		sources = append(sources, lockfile.Source{
 			Kind: lockfile.Tool, Name: tl.name, Version: "0.0.1", Platform: "wasip1/wasm", Path: "tools/" + tl.name + ".wasm",
 			File: b.Path(t, tl.env, tl.goPackage, "GOOS=wasip1", "GOARCH=wasm"),
+		})
+	}
+	const bad = "github.com/writ-runtime/writ/testing/adapters/badadapter"
+	manifest := filepath.Join(root, "testing", "adapters", "badadapter", "manifest.json")
+	for _, name := range adapters() {
+		sources = append(sources, lockfile.Source{
+			Kind: lockfile.Adapter, Name: name, Version: "0.0.1", Platform: runtime.GOOS + "/" + runtime.GOARCH, Path: "adapters/" + name,
+			File: b.Path(t, "WRIT_TEST_BADADAPTER", bad, "CGO_ENABLED=0"), Manifest: manifest,
 		})
 	}
 	for i, s := range sources {
@@ -127,18 +141,24 @@ func policy(t testing.TB, work string) string {
 	return out
 }
 
-// deployment adds the tests' tools to the list of the deployment.
+// deployment adds the tests' tools and adapters to the lists of the deployment.
 func deployment(t testing.TB, data []byte) []byte {
 	t.Helper()
-	const listed = `"tools": [`
-	if bytes.Count(data, []byte(listed)) != 1 {
-		t.Fatalf("deployment/data.json has no single %s", listed)
-	}
-	var more string
+	var names []string
 	for _, tl := range tools() {
-		more += fmt.Sprintf("%q, ", tl.name)
+		names = append(names, tl.name)
 	}
-	return bytes.Replace(data, []byte(listed), []byte(listed+more), 1)
+	for listed, more := range map[string][]string{`"tools": [`: names, `"executors": [`: adapters()} {
+		if bytes.Count(data, []byte(listed)) != 1 {
+			t.Fatalf("deployment/data.json has no single %s", listed)
+		}
+		var text string
+		for _, name := range more {
+			text += fmt.Sprintf("%q, ", name)
+		}
+		data = bytes.Replace(data, []byte(listed), []byte(listed+text), 1)
+	}
+	return data
 }
 
 func write(t testing.TB, name string, raw []byte) {
