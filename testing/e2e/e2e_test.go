@@ -10,9 +10,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -43,6 +45,9 @@ func TestMain(m *testing.M) {
 }
 
 func run(m *testing.M) int {
+	// Where the tests themselves were started with nohup, their children would ignore the
+	// signal too, as writ should; a handler here gives them the default again.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	// What writ leaves behind when it is killed becomes a child of this process, where it
 	// can be found.
 	err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
