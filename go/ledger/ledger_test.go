@@ -23,14 +23,6 @@ import (
 
 var update = flag.Bool("update", false, "write the golden file")
 
-// fixed is a clock that stands still.
-type fixed struct{}
-
-func (fixed) Now() journal.Observation {
-	return journal.Observation{Domain: "fixture", UnixMilli: fixture.Now}
-}
-func (fixed) Micros() int64 { return 0 }
-
 // effect counts how often it is performed and answers what it is told to.
 type effect struct {
 	mu        sync.Mutex
@@ -71,7 +63,7 @@ func (l *life) open() {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	l.store, l.ledger = store, ledger.New(store, fixture.Kernel(l.t), fixed{})
+	l.store, l.ledger = store, ledger.New(store, fixture.Kernel(l.t), fixture.Clock{})
 	l.t.Cleanup(func() { _ = store.Close() })
 }
 
@@ -283,7 +275,7 @@ func TestALostAcknowledgement(t *testing.T) {
 		t.Fatalf("%d permits", len(first.Permits))
 	}
 	// Another process of the same history, which never saw the acknowledgement.
-	stale := ledger.New(oldReader{Store: l.store, hide: first.Sequence}, l.ledger.Kernel(), fixed{})
+	stale := ledger.New(oldReader{Store: l.store, hide: first.Sequence}, l.ledger.Kernel(), fixture.Clock{})
 	second, err := stale.Commit(t.Context(), ledger.Turn{Fence: before.Fence(), Actor: "uid:0", Commands: []kernel.Command{
 		kernel.Activate{Bundle: bundle, NowUnixMilli: fixture.Now},
 		kernel.Begin{Intent: first.Permits[0].Intent()}, kernel.Begin{Intent: first.Permits[1].Intent()}, kernel.Begin{Intent: first.Permits[2].Intent()},
@@ -316,7 +308,7 @@ func TestAConflictIsTold(t *testing.T) {
 	l.submit()
 	bundle := fixture.Bundle(t, l.ledger.Kernel(), l.state.Reserved, nil)
 	activate := kernel.Activate{Bundle: bundle, NowUnixMilli: fixture.Now}
-	other := ledger.New(l.store, l.ledger.Kernel(), fixed{})
+	other := ledger.New(l.store, l.ledger.Kernel(), fixture.Clock{})
 	if _, err := other.State(t.Context(), fixture.Attempt); err != nil {
 		t.Fatal(err)
 	}

@@ -17,15 +17,15 @@ type decision struct {
 }
 
 // entry is one thing that a layer allows or denies. In a denial an absent resource or destination is every one of
-// its kind, and the action may be "*"; in an allowance nothing stands for more than it says.
+// its kind, and the action may be "*"; in an allowance nothing stands for more than it says. Limits on how often
+// something may be done are no field of it: nothing counts uses yet, so a layer that names them fails.
 type entry struct {
-	Action      string            `json:"action"`
-	Resource    string            `json:"resource"`
-	Destination string            `json:"destination"`
-	Limits      capability.Limits `json:"limits"`
-	Rule        string            `json:"rule"`
-	Reason      string            `json:"reason"`
-	Remedy      string            `json:"remedy"`
+	Action      string `json:"action"`
+	Resource    string `json:"resource"`
+	Destination string `json:"destination"`
+	Rule        string `json:"rule"`
+	Reason      string `json:"reason"`
+	Remedy      string `json:"remedy"`
 }
 
 // read decodes the JSON of a decision strictly. Anything unexpected fails the whole layer: half an answer could
@@ -48,7 +48,6 @@ func (l *layer) read(b []byte, requests []capability.Request, registry *capabili
 		if err != nil {
 			return malformed("it allows %q on %q: %v", e.Action, e.Resource, err)
 		}
-		g.Limits = e.Limits
 		if err := registry.Check(g); err != nil {
 			return malformed("it allows %q on %q: %v", e.Action, e.Resource, err)
 		}

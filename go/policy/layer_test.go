@@ -62,7 +62,7 @@ known contains {"rule": "mode.open"} if input.never
 		"no resource":           {decides(`{"allow": [{"action": "input.read", "rule": "mode.open", "reason": "x"}], "deny": []}`), reason.PolicyMalformedAnswer},
 		"dot segments":          {decides(`{"allow": [{"action": "input.read", "resource": "input:docs/../**", "rule": "mode.open", "reason": "x"}], "deny": []}`), reason.PolicyMalformedAnswer},
 		"missing destination":   {decides(`{"allow": [{"action": "model.call", "resource": "model:**", "rule": "mode.open", "reason": "x"}], "deny": []}`), reason.PolicyMalformedAnswer},
-		"negative limit":        {decides(`{"allow": [{"action": "input.read", "resource": "input:**", "limits": {"calls": -1}, "rule": "mode.open", "reason": "x"}], "deny": []}`), reason.PolicyMalformedAnswer},
+		"a limit":               {decides(`{"allow": [{"action": "input.read", "resource": "input:**", "limits": {"calls": 1}, "rule": "mode.open", "reason": "x"}], "deny": []}`), reason.PolicyMalformedAnswer},
 		"rule of nobody":        {decides(`{"allow": [{"action": "input.read", "resource": "input:**", "rule": concat(".", ["mode", "ghost"]), "reason": "x"}], "deny": []}`), reason.PolicyMalformedAnswer},
 		"no rule":               {decides(`{"allow": [{"action": "input.read", "resource": "input:**", "reason": "x"}], "deny": []}`), reason.PolicyMalformedAnswer},
 		"a denial of nothing":   {decides(`{"allow": [` + yes + `], "deny": [{"action": "shell.run", "rule": concat(".", ["mode", "open"]), "reason": "x"}]}`), reason.PolicyMalformedAnswer},
