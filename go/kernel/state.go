@@ -70,7 +70,7 @@ type Operation struct {
 	Record operation.Record
 	// ElapsedMicros is how long the effect took.
 	ElapsedMicros int64
-	// Late counts answers that came after it was settled.
+	// Late counts answers that came after it was settled, and further answers of unknown.
 	Late int
 }
 

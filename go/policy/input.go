@@ -20,7 +20,7 @@ type Input struct {
 type InputWorkOrder struct {
 	Mode capability.Mode `json:"mode"`
 	Role string          `json:"role"`
-	// CodeClass is the order's own claim: reviewed, candidate, community, self_modifying or hidden_evaluation.
+	// CodeClass is how far the code is trusted, as admission found it and not as the order claims: reviewed, candidate, community, self_modifying or hidden_evaluation.
 	CodeClass   string           `json:"code_class"`
 	Executor    string           `json:"executor"`
 	Tool        InputTool        `json:"tool"`

@@ -39,7 +39,8 @@ type LaunchResult struct {
 	Ended string `json:"ended"`
 	// Status is the exit status of "exited".
 	Status int64 `json:"status"`
-	// Limit is the limit of "limit": memory, wall, files, bytes, stdout.
+	// Limit is the provider's name of the limit that it ran into: for wasm memory, wall,
+	// cpu, stdio, workspace_bytes, workspace_files and the others of its worker.
 	Limit string `json:"limit,omitempty"`
 	// Stdout and Stderr are the digests of what it printed, cut at the bound.
 	Stdout canonical.Digest `json:"stdout,omitempty"`
