@@ -4,9 +4,10 @@ import (
 	"testing"
 
 	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/journal"
 	"github.com/writ-runtime/writ/go/journal/sqlite"
 	"github.com/writ-runtime/writ/go/kernel"
-	"github.com/writ-runtime/writ/go/ledger"
+	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/projection"
 	"github.com/writ-runtime/writ/go/workorder"
 	"github.com/writ-runtime/writ/testing/fixture"
@@ -21,7 +22,21 @@ func TestIndex(t *testing.T) {
 	}
 	defer store.Close()
 	k := fixture.Kernel(t)
-	l := ledger.New(store, k, fixture.Clock{})
+	var state kernel.State
+	turn := func(identity operation.Key, commands ...kernel.Command) {
+		t.Helper()
+		d, err := k.Decide(state, commands...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		results, err := store.Append(t.Context(), journal.Batch{
+			Identity: identity, Epoch: store.Epoch(), Actor: "uid:0", At: fixture.Clock{}.Now(), Events: d.Events,
+		})
+		if err != nil || results[0].Err != nil {
+			t.Fatal(err, results)
+		}
+		state = d.State
+	}
 	build := func() *projection.Index {
 		t.Helper()
 		a, err := projection.Build(t.Context(), store, k.Transitions())
@@ -44,21 +59,12 @@ func TestIndex(t *testing.T) {
 	if x := build(); len(x.Attempts) != 0 || x.Sequence != 0 {
 		t.Errorf("the index of an empty journal is %+v", x)
 	}
-	opened, err := l.Submit(t.Context(), fixture.Attempt, ledger.Turn{Actor: "uid:0", Commands: []kernel.Command{
-		fixture.Submit(), kernel.Reserve{Reservation: fixture.Reserved(t, k)},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	turn("writ/a/ledger/turn/1", fixture.Submit(), kernel.Reserve{Reservation: fixture.Reserved(t, k)})
 	x := build()
 	if len(x.Attempts) != 1 || x.Attempts[0].State != "reserved" || x.Attempts[0].Terminal(k.Transitions()) || x.Attempts[0].Result != nil {
 		t.Fatalf("%+v", x.Attempts)
 	}
-	if _, err := l.Commit(t.Context(), ledger.Turn{Fence: opened.State.Fence(), Commands: []kernel.Command{
-		kernel.Abandon{Result: workorder.Result{Conclusion: workorder.Lost}, Why: "test"},
-	}}); err != nil {
-		t.Fatal(err)
-	}
+	turn("writ/a/ledger/turn/2", kernel.Abandon{Result: workorder.Result{Conclusion: workorder.Lost}, Why: "test"})
 	x = build()
 	a := x.Attempts[0]
 	if !a.Terminal(k.Transitions()) || a.Result == nil || a.Result.Conclusion != workorder.Lost || a.Order != "cancelled" || x.Sequence != 2 {

@@ -17,13 +17,10 @@ import (
 	"github.com/writ-runtime/writ/tools/repro/compare"
 )
 
-// buildOnce copies the tree at root to dir/tree, builds the targets there, and returns the
-// digest of each file that they are.
-func buildOnce(ctx context.Context, root, dir string, log io.Writer) (map[string]string, error) {
+// buildOnce builds the targets in dir/tree, and returns the digest of each file that they
+// are.
+func buildOnce(ctx context.Context, dir string, log io.Writer) (map[string]string, error) {
 	tree := filepath.Join(dir, "tree")
-	if err := copyTree(root, tree); err != nil {
-		return nil, fmt.Errorf("copy the tree: %w", err)
-	}
 	base := "--output_base=" + filepath.Join(dir, "base")
 	bazel := func(ctx context.Context, args ...string) error {
 		cmd := exec.CommandContext(ctx, "./bazelw", append([]string{base}, args...)...)
