@@ -14,13 +14,13 @@ import (
 	"github.com/writ-runtime/writ/go/confine"
 	"github.com/writ-runtime/writ/go/environment"
 	"github.com/writ-runtime/writ/go/environment/wasm"
+	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/ledger"
 	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/pin"
 	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/go/workorder"
-	"github.com/writ-runtime/writ/schemas"
 	"github.com/writ-runtime/writ/testing/built"
 	"github.com/writ-runtime/writ/testing/fixture"
 )
@@ -166,7 +166,7 @@ func materialize(t *testing.T, p environment.Provider, tool canonical.Digest, in
 	if out := run(0, env.Provision()); out.Knowledge != operation.Applied {
 		t.Fatalf("provision ended %s: %s", out.Knowledge, out.Detail)
 	}
-	accepted := attested(t, env)
+	accepted := attested(t, env, s)
 	// Without the acceptance of what it measured, nothing gets in.
 	if out := env.Materialize(attestation.Accepted{}, sources).Perform(t.Context(), opened.Permits[1]); out.Code != reason.EnvironmentMismatch {
 		t.Errorf("materialize without an accepted attestation: %+v", out)
@@ -179,21 +179,13 @@ func materialize(t *testing.T, p environment.Provider, tool canonical.Digest, in
 }
 
 // attested compares what the environment measured of itself with what was ordered.
-func attested(t *testing.T, env environment.Environment) attestation.Accepted {
+func attested(t *testing.T, env environment.Environment, s kernel.State) attestation.Accepted {
 	t.Helper()
-	raw, err := schemas.FS.ReadFile("attestation-facts.v1.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	table, err := attestation.ParseTable(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
 	expected, report, err := env.Attest(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	accepted, err := table.Accept(expected, report, "test")
+	accepted, err := fixture.Kernel(t).Accept(s, expected, report)
 	if err != nil {
 		t.Fatal(err)
 	}

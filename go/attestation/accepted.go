@@ -8,10 +8,11 @@ type Accepted struct {
 	report *Report
 }
 
-// Accept compares, and refuses with environment.mismatch whatever differs. where names
-// the environment in the refusal.
-func (t Table) Accept(e Expectation, r Report, where string) (Accepted, error) {
-	if err := Refuse(t.Compare(e, r), where); err != nil {
+// Accept compares the report with the expectation, and the expectation with what was
+// ordered, and refuses with environment.mismatch whatever differs. where names the
+// environment in the refusal.
+func (t Table) Accept(o Ordered, e Expectation, r Report, where string) (Accepted, error) {
+	if err := Refuse(append(t.Compare(e, r), t.Follow(o, e)...), where); err != nil {
 		return Accepted{}, err
 	}
 	return Accepted{&r}, nil

@@ -15,12 +15,12 @@ func TestAcceptedComesOnlyFromAComparison(t *testing.T) {
 		Provider: "p", Facts: []attestation.Row{{Name: "f", Measured: true, Kind: attestation.KindFlag, Rule: attestation.RuleEqual, How: "x"}},
 	}}}
 	expected := attestation.NewExpectation("p", []attestation.Fact{attestation.Flag("f", true)})
-	a, err := table.Accept(expected, attestation.NewReport("p", []attestation.Fact{attestation.Flag("f", false)}), "here")
+	a, err := table.Accept(nil, expected, attestation.NewReport("p", []attestation.Fact{attestation.Flag("f", false)}), "here")
 	if _, ok := a.Report(); ok || !reason.Is(err, reason.EnvironmentMismatch) {
 		t.Errorf("a report that differs: %v", err)
 	}
 	good := attestation.NewReport("p", []attestation.Fact{attestation.Flag("f", true)})
-	if a, err = table.Accept(expected, good, "here"); err != nil {
+	if a, err = table.Accept(nil, expected, good, "here"); err != nil {
 		t.Fatal(err)
 	}
 	if r, ok := a.Report(); !ok || len(r.Facts) != 1 {

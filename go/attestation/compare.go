@@ -19,6 +19,7 @@ const (
 	ProblemKind       Problem = "kind"           // its value is of another kind than the table says
 	ProblemUnexpected Problem = "not_expected"   // the host did not say what it should be
 	ProblemValue      Problem = "value"          // its value is not the expected one
+	ProblemOrder      Problem = "not_as_ordered" // what the provider expects does not follow from the attempt bundle
 	ProblemProvider   Problem = "provider"       // report, expectation and table are not of one provider
 )
 

@@ -7,6 +7,9 @@ import (
 	"github.com/writ-runtime/writ/go/reason"
 )
 
+// RoundUp counts a part of a unit as a whole one.
+const RoundUp = "up"
+
 // TableKind is the kind and version of the registry of facts.
 const TableKind = "writ.attestation_facts.v1"
 
@@ -39,11 +42,16 @@ type Row struct {
 	Name string `json:"name"`
 	// Measured says that the provider's reports hold the fact. Where it is false, Why says what makes the fact
 	// meaningless there, and a report that holds it all the same is refused.
-	Measured bool   `json:"measured"`
-	Kind     Kind   `json:"kind,omitempty"`
-	Rule     Rule   `json:"rule,omitempty"`
-	How      string `json:"how,omitempty"`
-	Why      string `json:"why,omitempty"`
+	Measured bool `json:"measured"`
+	Kind     Kind `json:"kind,omitempty"`
+	Rule     Rule `json:"rule,omitempty"`
+	// From names the part of the attempt bundle that fixes what is expected, or, of a fact that is not measured, the
+	// part that Why accounts for. A number is Unit of the bundle's, Round says how the rest counts.
+	From  string `json:"from,omitempty"`
+	Unit  int64  `json:"unit,omitempty"`
+	Round string `json:"round,omitempty"`
+	How   string `json:"how,omitempty"`
+	Why   string `json:"why,omitempty"`
 }
 
 // ParseTable reads a registry of facts and checks that it is complete in itself: known kinds and rules, unique
@@ -88,13 +96,19 @@ func (p ProviderTable) check() error {
 		}
 		seen[r.Name] = true
 		if !r.Measured {
-			if r.Why == "" || r.Kind != "" || r.Rule != "" || r.How != "" {
-				return malformed("a fact that is not measured needs why, and nothing else", where)
+			if r.Why == "" || r.Kind != "" || r.Rule != "" || r.How != "" || r.Unit != 0 || r.Round != "" {
+				return malformed("a fact that is not measured needs why, and nothing else but from", where)
 			}
 			continue
 		}
 		if r.How == "" || r.Why != "" {
 			return malformed("a measured fact needs how, and no why", where)
+		}
+		if r.From != "" && (r.Rule == RuleRecorded || r.Kind != KindText && r.Kind != KindInteger) {
+			return malformed("only a compared text or number follows from the bundle", where)
+		}
+		if r.Unit != 0 && (r.From == "" || r.Kind != KindInteger || r.Unit < 2) || r.Round != "" && (r.Unit == 0 || r.Round != RoundUp) {
+			return malformed("a unit is for numbers that follow from the bundle", where)
 		}
 		switch r.Kind {
 		case KindText, KindInteger, KindFlag, KindList:

@@ -112,7 +112,7 @@ func (l *life) activate() {
 }
 
 func (l *life) attest() kernel.Attest {
-	expected, report := fixture.Attestation(l.t)
+	expected, report := fixture.Attestation(l.t, l.kernel, l.state)
 	return kernel.Attest{Expected: expected, Report: report}
 }
 
@@ -328,6 +328,19 @@ func TestAMismatchedAttestationStops(t *testing.T) {
 	l.refused(reason.EnvironmentMismatch, attest)
 	attest.Report = attestation.Report{}
 	l.refused(reason.EnvironmentMismatch, attest)
+	// A provider that expects less than the bundle orders is believed no more than an
+	// environment that measures less.
+	for _, fact := range []string{"guest.memory_pages", "limit.cpu_seconds", "worker.digest", "resource.name"} {
+		attest = l.attest()
+		for _, facts := range [][]attestation.Fact{attest.Expected.Facts, attest.Report.Facts} {
+			i := slices.IndexFunc(facts, func(f attestation.Fact) bool { return f.Name == fact })
+			facts[i].Integer *= 2
+			if facts[i].Text != "" {
+				facts[i].Text += "x"
+			}
+		}
+		l.refused(reason.EnvironmentMismatch, attest)
+	}
 	l.do(l.applied(in[1]))
 	l.want(kernel.EnvironmentMachine, "provisioned")
 }

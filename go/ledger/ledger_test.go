@@ -132,7 +132,7 @@ func (l *life) run(p ledger.Permit, e ledger.Effect) kernel.Settle {
 // finish drives the attempt through its six turns.
 func (l *life) finish() {
 	p := l.activate().Permits
-	expected, report := fixture.Attestation(l.t)
+	expected, report := fixture.Attestation(l.t, l.ledger.Kernel(), l.state)
 	resource := l.state.Resource
 	p = l.next(
 		l.run(p[0], applied(protocol.ProvisionResult{Provider: "wasm", Resource: resource})),

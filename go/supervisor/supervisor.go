@@ -328,7 +328,7 @@ func conclusion(stage operation.Kind, out operation.Outcome) workorder.Conclusio
 func (d *drive) attest() bool {
 	expected, report, err := d.attempt.Environment.Attest(d.ctx)
 	if err == nil {
-		d.accepted, err = d.attempt.Ledger.Kernel().Facts().Accept(expected, report, d.state.Resource)
+		d.accepted, err = d.attempt.Ledger.Kernel().Accept(d.state, expected, report)
 	}
 	if err != nil {
 		d.fail(operation.Provision, operation.Refused(operation.NotApplied, err))

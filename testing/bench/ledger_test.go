@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/writ-runtime/writ/go/attemptbundle"
-	"github.com/writ-runtime/writ/go/attestation"
 	"github.com/writ-runtime/writ/go/journal"
 	"github.com/writ-runtime/writ/go/journal/sqlite"
 	"github.com/writ-runtime/writ/go/kernel"
@@ -33,7 +32,6 @@ func BenchmarkLedger(b *testing.B) {
 			}
 			defer store.Close()
 			f := &factory{b: b, kernel: fixture.Kernel(b)}
-			f.expected, f.report = fixture.Attestation(b)
 			l := ledger.New(store, f.kernel, still{})
 			plain := newPlain(b, recordOne(b, store, l, f))
 			defer plain.close()
@@ -96,11 +94,9 @@ func drive(b *testing.B, clients, n int, work func(ctx context.Context, i int) e
 // factory makes attempts like the fixed one, each with ids of its own. What admission
 // would do, their bundles, is done before the clock runs.
 type factory struct {
-	b        *testing.B
-	kernel   kernel.Kernel
-	expected attestation.Expectation
-	report   attestation.Report
-	made     int
+	b      *testing.B
+	kernel kernel.Kernel
+	made   int
 }
 
 func (f *factory) make(l *ledger.Ledger, n int) []*life {
@@ -190,7 +186,8 @@ func (l *life) perform(ctx context.Context, permits []ledger.Permit) ([]kernel.C
 		commands = append(commands, settle)
 		switch p.Intent().Kind {
 		case operation.Provision:
-			commands = append(commands, kernel.Attest{Expected: l.expected, Report: l.report})
+			expected, report := fixture.Attestation(l.b, l.kernel, l.state)
+			commands = append(commands, kernel.Attest{Expected: expected, Report: report})
 		case operation.Launch:
 			commands = append(commands, kernel.Complete{Report: protocol.CompletionReport{
 				Handle: "h", Launches: []operation.Key{p.Intent().Key}, Ended: []protocol.LaunchResult{launched()},

@@ -151,7 +151,7 @@ func (l *life) activate() {
 func (l *life) start() {
 	l.t.Helper()
 	l.activate()
-	expected, report := fixture.Attestation(l.t)
+	expected, report := fixture.Attestation(l.t, l.ledger.Kernel(), l.state)
 	prepared := operation.Done(protocol.PrepareResult{Handle: "h"})
 	prepared.Claim = fixture.Digest("claim")
 	l.next(nil,
