@@ -28,8 +28,9 @@ var elsewhere = map[string]string{
 	"./bazelw test //...":          "./bazelw test //... ",
 	"./bazelw test //policies/...": "./bazelw test //... ",
 	"./bazelw test //go/sdk/... //go/adapterhost/... //plugins/adapters/...": "./bazelw test //... ",
-	"go build ./...":   "go build ./...",
-	"go test ./go/...": "go test ",
+	"go build ./...":             "go build ./...",
+	"go test ./go/...":           "go test ",
+	"./bazelw run //tools/repro": "./bazelw run //tools/repro",
 }
 
 // byHand are commands that nothing runs, and why.
@@ -37,7 +38,6 @@ var byHand = map[string]string{
 	"./bazelw run //:gazelle":    "it writes the tree; //:gazelle_test says when it would",
 	"go run ./tools/reasongen":   "it writes the tree; its test says when it would",
 	"go run ./tools/dist -o DIR": "its package makes the release set of this very test",
-	"./bazelw run //tools/repro": "it takes two cold builds",
 }
 
 const writ = "./bazelw run //:writ -- "

@@ -10,8 +10,7 @@
 //
 // The price is two cold builds, so about ten minutes and 3 GB of disk on two cores: with
 // any cache between them, the second build would copy the first one's answers and prove
-// nothing. CI therefore does not run it each time; run it before a release, and after a
-// change of the build rules or of a compiler.
+// nothing.
 package main
 
 import (
