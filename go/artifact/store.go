@@ -30,6 +30,9 @@ type Blobs interface {
 	Blob(ctx context.Context, digest canonical.Digest) ([]byte, error)
 }
 
+// MaxDocument bounds a document of the runtime's own that is read back whole, in bytes.
+const MaxDocument = 16 << 20
+
 // Options say how a store is opened.
 type Options struct {
 	// Write makes the folders that are missing. Without it Put refuses.

@@ -8,6 +8,8 @@ import (
 	"github.com/writ-runtime/writ/go/artifact"
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/journal"
+	"github.com/writ-runtime/writ/go/kernel"
+	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/protocol"
 )
 
@@ -44,4 +46,25 @@ func Describe(ctx context.Context, f artifact.Frozen, store *artifact.Store) (Fr
 		frozen.Blobs = append(frozen.Blobs, *blob)
 	}
 	return frozen, nil
+}
+
+// ReadManifest reads the artifact manifest of an attempt from the store, empty where nothing was frozen.
+func ReadManifest(ctx context.Context, store *artifact.Store, s kernel.State) (protocol.ArtifactManifest, error) {
+	for _, o := range s.Operations() {
+		if o.Intent.Kind != operation.Freeze || len(o.Record.Outcome.Result) == 0 {
+			continue
+		}
+		var frozen protocol.FreezeResult
+		if err := canonical.Decode(o.Record.Outcome.Result, &frozen); err != nil {
+			return protocol.ArtifactManifest{}, fmt.Errorf("result of %s: %w", o.Intent.Key, err)
+		}
+		raw, err := store.Read(ctx, frozen.Manifest, artifact.MaxDocument)
+		if err != nil {
+			return protocol.ArtifactManifest{}, fmt.Errorf("%s: %w", ManifestMediaType, err)
+		}
+		var m protocol.ArtifactManifest
+		err = canonical.Decode(raw, &m)
+		return m, err
+	}
+	return protocol.ArtifactManifest{}, nil
 }

@@ -9,12 +9,10 @@ import (
 	"strconv"
 	"sync"
 
-	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/journal"
 	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/lifecycle"
 	"github.com/writ-runtime/writ/go/operation"
-	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/go/workorder"
 )
@@ -235,21 +233,4 @@ func (l *Ledger) Skip(p Permit, why string) (kernel.Settle, error) {
 // Resolve asks what became of an intent of an earlier life.
 func (l *Ledger) Resolve(ctx context.Context, s kernel.State, in operation.Intent, e Effect) (kernel.Settle, error) {
 	return settle(in, s.Fence(), s.Bundle.Digest(), e.Resolve(ctx, in))
-}
-
-// settle makes the host's receipt of an outcome.
-func settle(in operation.Intent, fence workorder.Fence, bundle canonical.Digest, out operation.Outcome) (kernel.Settle, error) {
-	receipt := protocol.Receipt{
-		Kind: protocol.ReceiptKind, Name: in.Kind.ReceiptName(), Operation: in.Key, Parent: in.Parent, Digest: in.Digest,
-		Class: in.Class, Bundle: bundle, Attempt: fence.Attempt, Generation: fence.Generation, Resource: in.Resource,
-		Knowledge: out.Knowledge, Claim: out.Claim, Code: out.Code,
-	}
-	if len(out.Result) > 0 {
-		receipt.Result = canonical.Sum(out.Result)
-	}
-	raw, err := canonical.Marshal(receipt)
-	if err != nil {
-		return kernel.Settle{}, fmt.Errorf("receipt of %s: %w", in.Key, err)
-	}
-	return kernel.Settle{Key: in.Key, Outcome: out, Receipt: raw, Generation: fence.Generation}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"flag"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 
@@ -354,5 +355,44 @@ func TestReceiptBindsTheCall(t *testing.T) {
 	if r.Bundle != call.Bundle || r.Attempt != call.Fence.Attempt || r.Generation != call.Fence.Generation ||
 		r.Operation != call.Operation || r.Digest != call.Digest || r.Result != canonical.Sum(s.Outcome.Result) || r.Name != "ProvisionReceipt" {
 		t.Errorf("%+v", r)
+	}
+}
+
+// A receipt that says anything else than what was recorded is found, part by part.
+func TestCheckReceipt(t *testing.T) {
+	l := newLife(t)
+	l.finish()
+	o := l.state.Operations()[0]
+	if err := ledger.CheckReceipt(l.state, o); err != nil {
+		t.Fatal(err)
+	}
+	var good protocol.Receipt
+	if err := canonical.Decode(o.Record.Receipt, &good); err != nil {
+		t.Fatal(err)
+	}
+	for part, change := range map[string]func(*protocol.Receipt){
+		"operation key":    func(r *protocol.Receipt) { r.Operation += "x" },
+		"collision digest": func(r *protocol.Receipt) { r.Digest = fixture.Digest("other") },
+		"parent":           func(r *protocol.Receipt) { r.Parent = r.Operation },
+		"effect class":     func(r *protocol.Receipt) { r.Class = operation.NonReconcilable },
+		"resource":         func(r *protocol.Receipt) { r.Resource += "x" },
+		"knowledge":        func(r *protocol.Receipt) { r.Knowledge = operation.Unknown },
+		"result":           func(r *protocol.Receipt) { r.Result = fixture.Digest("other") },
+		"claim":            func(r *protocol.Receipt) { r.Claim = fixture.Digest("other") },
+		"reason":           func(r *protocol.Receipt) { r.Code = reason.OperationSkipped },
+		"bundle":           func(r *protocol.Receipt) { r.Bundle = fixture.Digest("other") },
+		"attempt":          func(r *protocol.Receipt) { r.Attempt += "x" },
+		"name":             func(r *protocol.Receipt) { r.Name = "StartReceipt" },
+	} {
+		changed := good
+		change(&changed)
+		raw, err := canonical.Marshal(changed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Record.Receipt = raw
+		if err := ledger.CheckReceipt(l.state, o); err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("another %s: %v", part, err)
+		}
 	}
 }

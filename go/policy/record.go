@@ -113,3 +113,23 @@ func (e *Engine) Replay(ctx context.Context, in Input, recorded []byte) error {
 	}
 	return nil
 }
+
+// Allowing lists the rules that allow a grant, one for each layer that names one, and
+// returns what the first of them says.
+func (r Record) Allowing(g capability.Grant) (rules []string, why string) {
+	var texts []string
+	for _, a := range r.Answers {
+		for _, spoken := range a.Reasons {
+			allowed := capability.Grant{Action: spoken.Action, Resource: spoken.Resource, Destination: spoken.Destination}
+			if spoken.Effect == capability.Allow && allowed.Contains(capability.Grant{Action: g.Action, Resource: g.Resource, Destination: g.Destination}) {
+				rules = append(rules, spoken.Rule)
+				texts = append(texts, spoken.Text)
+				break
+			}
+		}
+	}
+	if len(texts) > 0 {
+		why = texts[0]
+	}
+	return rules, why
+}

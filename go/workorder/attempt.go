@@ -134,6 +134,23 @@ const (
 	Unknown   Conclusion = "unknown"
 )
 
+// Exit is the registered exit of a conclusion: each has its own.
+func (c Conclusion) Exit() reason.Exit {
+	switch c {
+	case Succeeded:
+		return reason.ExitOK
+	case Timeout:
+		return reason.ExitTimeout
+	case Cancelled:
+		return reason.ExitCancelled
+	case Lost:
+		return reason.ExitLost
+	case Unknown:
+		return reason.ExitUnknown
+	}
+	return reason.ExitFailed
+}
+
 // Result is what an attempt comes to: a report for the reducers, not a change of
 // state.
 type Result struct {

@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/writ-runtime/writ/go/confine"
-	"github.com/writ-runtime/writ/testing/bench/way"
 	"github.com/writ-runtime/writ/testing/built"
 	"github.com/writ-runtime/writ/testing/testdist"
+	"github.com/writ-runtime/writ/testing/way"
 )
 
 // programs builds what the benchmarks start, each once; steps is printed at the end, so

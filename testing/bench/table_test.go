@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/writ-runtime/writ/go/operation"
-	"github.com/writ-runtime/writ/testing/bench/way"
+	"github.com/writ-runtime/writ/testing/way"
 )
 
 // table holds, by benchmark, how long each step of each attempt took.

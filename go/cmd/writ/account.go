@@ -10,6 +10,8 @@ import (
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/capability"
 	"github.com/writ-runtime/writ/go/dispatcher"
+	"github.com/writ-runtime/writ/go/environment"
+	"github.com/writ-runtime/writ/go/host"
 	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/policy"
@@ -67,13 +69,13 @@ type step struct {
 
 // account prints what came of an attempt. Its error is the exit status of one that did
 // not succeed.
-func (c *command) account(ctx context.Context, r *runtime, s kernel.State, a *admission.Admitted) error {
+func (c *command) account(ctx context.Context, h *host.Host, s kernel.State, a *admission.Admitted) error {
 	acc := newAccount(s, a.Decision)
 	acc.State = c.state
-	if plan, err := r.kernel.Next(s); err == nil {
+	if plan, err := h.Ledger.Kernel().Next(s); err == nil {
 		acc.Waits = plan.Wait
 	}
-	manifest, err := manifestOf(ctx, r.artifacts, s)
+	manifest, err := environment.ReadManifest(ctx, h.Artifacts, s)
 	if err != nil {
 		return err
 	}
@@ -111,7 +113,7 @@ func newAccount(s kernel.State, d policy.Record) *account {
 		acc.Inputs = append(acc.Inputs, inputLine{in.Name, files, bytes})
 	}
 	for _, g := range b.Grants {
-		rules, why := allowing(d, g)
+		rules, why := d.Allowing(g)
 		acc.Allowed = append(acc.Allowed, allowance{g.Action, g.Resource.String(), rules, why})
 	}
 	for _, o := range s.Operations() {
@@ -130,26 +132,6 @@ func place(k operation.Kind) int {
 		operation.Provision, operation.Materialize, operation.Prepare, operation.Start, operation.Launch,
 		operation.Freeze, operation.Collect, operation.Cancel, operation.Cleanup, operation.Destroy,
 	}, k)
-}
-
-// allowing lists the rules that allow a grant, one for each layer that names one, and
-// returns what the first of them says.
-func allowing(d policy.Record, g capability.Grant) (rules []string, why string) {
-	var texts []string
-	for _, a := range d.Answers {
-		for _, spoken := range a.Reasons {
-			allowed := capability.Grant{Action: spoken.Action, Resource: spoken.Resource, Destination: spoken.Destination}
-			if spoken.Effect == capability.Allow && allowed.Contains(capability.Grant{Action: g.Action, Resource: g.Resource, Destination: g.Destination}) {
-				rules = append(rules, spoken.Rule)
-				texts = append(texts, spoken.Text)
-				break
-			}
-		}
-	}
-	if len(texts) > 0 {
-		why = texts[0]
-	}
-	return rules, why
 }
 
 func (a *account) write(w io.Writer, s style) {

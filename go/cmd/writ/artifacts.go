@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/environment"
+	"github.com/writ-runtime/writ/go/host"
 	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/reason"
 )
@@ -47,16 +49,16 @@ func (c *command) artifactsCommand() *cobra.Command {
 }
 
 func (c *command) listArtifacts(ctx context.Context, id string) error {
-	r, err := c.openReading(ctx)
+	r, err := host.Read(ctx, c.state)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	s, _, err := r.attempt(ctx, id)
+	s, _, err := r.Attempt(ctx, id)
 	if err != nil {
 		return err
 	}
-	m, err := manifestOf(ctx, r.artifacts, s)
+	m, err := environment.ReadManifest(ctx, r.Artifacts, s)
 	if err != nil {
 		return err
 	}
@@ -75,18 +77,18 @@ func (c *command) listArtifacts(ctx context.Context, id string) error {
 }
 
 func (c *command) getArtifact(ctx context.Context, args []string, output string) error {
-	r, err := c.openReading(ctx)
+	r, err := host.Read(ctx, c.state)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
 	digest := canonical.Digest(args[0])
 	if len(args) == 2 {
-		s, _, err := r.attempt(ctx, args[0])
+		s, _, err := r.Attempt(ctx, args[0])
 		if err != nil {
 			return err
 		}
-		m, err := manifestOf(ctx, r.artifacts, s)
+		m, err := environment.ReadManifest(ctx, r.Artifacts, s)
 		if err != nil {
 			return err
 		}
@@ -94,7 +96,7 @@ func (c *command) getArtifact(ctx context.Context, args []string, output string)
 			return err
 		}
 	}
-	body, err := r.artifacts.Open(ctx, digest)
+	body, err := r.Artifacts.Open(ctx, digest)
 	if err != nil {
 		return err
 	}

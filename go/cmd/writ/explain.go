@@ -12,6 +12,7 @@ import (
 	"github.com/writ-runtime/writ/go/admission"
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/capability"
+	"github.com/writ-runtime/writ/go/host"
 	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/lifecycle"
 	"github.com/writ-runtime/writ/go/operation"
@@ -32,7 +33,7 @@ func (c *command) explainCommand() *cobra.Command {
 }
 
 func (c *command) explain(ctx context.Context, id string) error {
-	r, err := c.openReading(ctx)
+	r, err := host.Read(ctx, c.state)
 	if err != nil {
 		return err
 	}
@@ -40,11 +41,11 @@ func (c *command) explain(ctx context.Context, id string) error {
 	if strings.Contains(id, "/") {
 		return c.explainOperation(ctx, r, id)
 	}
-	s, row, err := r.attempt(ctx, id)
+	s, row, err := r.Attempt(ctx, id)
 	if err != nil {
 		return err
 	}
-	record, decided, err := r.decision(ctx, s)
+	record, decided, err := r.Decision(ctx, s)
 	if err != nil {
 		return err
 	}
@@ -52,7 +53,7 @@ func (c *command) explain(ctx context.Context, id string) error {
 	if decided {
 		e.Decision = &record
 	}
-	if plan, err := r.kernel.Next(s); err == nil {
+	if plan, err := r.Kernel.Next(s); err == nil {
 		e.Next = next(plan)
 	}
 	return c.print(e, func(w io.Writer) { e.write(w, c.style()) })
@@ -126,7 +127,7 @@ func writeDecision(w io.Writer, s style, d policy.Record) {
 				verdict = s.faint("allowed")
 			}
 			fmt.Fprintf(w, "  %s  %s\n", verdict, q.Grant)
-			rules, _ := allowing(d, q.Grant)
+			rules, _ := d.Allowing(q.Grant)
 			fmt.Fprintf(w, "           %s\n", s.faint(strings.Join(rules, ", ")))
 			continue
 		}
@@ -180,12 +181,12 @@ func (c *command) denied(e *admission.DeniedError) error {
 }
 
 // explainOperation says what is known of one operation.
-func (c *command) explainOperation(ctx context.Context, r *reading, id string) error {
+func (c *command) explainOperation(ctx context.Context, r *host.Reading, id string) error {
 	key, err := operation.ParseKey(id)
 	if err != nil {
 		return err
 	}
-	s, _, err := r.attempt(ctx, key.Scope())
+	s, _, err := r.Attempt(ctx, key.Scope())
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/host"
 	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/reason"
@@ -38,12 +39,12 @@ type receiptLine struct {
 }
 
 func (c *command) receipts(ctx context.Context, id string) error {
-	r, err := c.openReading(ctx)
+	r, err := host.Read(ctx, c.state)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	s, _, err := r.attempt(ctx, id)
+	s, _, err := r.Attempt(ctx, id)
 	if err != nil {
 		return err
 	}

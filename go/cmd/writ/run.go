@@ -12,14 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/writ-runtime/writ/go/admission"
-	"github.com/writ-runtime/writ/go/dispatcher"
-	"github.com/writ-runtime/writ/go/environment"
+	"github.com/writ-runtime/writ/go/host"
 	"github.com/writ-runtime/writ/go/ingress"
 	"github.com/writ-runtime/writ/go/kernel"
-	"github.com/writ-runtime/writ/go/ledger"
 	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/go/schema"
-	"github.com/writ-runtime/writ/go/supervisor"
 	"github.com/writ-runtime/writ/go/workorder"
 )
 
@@ -41,19 +38,23 @@ func (c *command) run(ctx context.Context, file string) (err error) {
 		return err
 	}
 	outliveReaders()
-	r, err := c.openRuntime(ctx, "writ run "+file)
+	dist, err := c.findDist()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	if err := c.reconcile(ctx, r); err != nil {
-		return err
-	}
-	accepted, err := r.accept(ingress.Run, doc.Canonical)
+	h, err := host.Open(ctx, host.Options{State: c.state, Dist: dist, Activity: "writ run " + file})
 	if err != nil {
 		return err
 	}
-	admitted, err := r.admission.Admit(ctx, doc, origin, accepted)
+	defer func() { err = errors.Join(err, h.Close()) }()
+	if err := c.reconcile(ctx, h); err != nil {
+		return err
+	}
+	accepted, err := h.Accept(ingress.Run, doc.Canonical)
+	if err != nil {
+		return err
+	}
+	admitted, err := h.Admission.Admit(ctx, doc, origin, accepted)
 	var denied *admission.DeniedError
 	if errors.As(err, &denied) {
 		return c.denied(denied)
@@ -61,11 +62,11 @@ func (c *command) run(ctx context.Context, file string) (err error) {
 	if err != nil {
 		return err
 	}
-	state, err := c.carryOut(ctx, r, admitted, accepted)
+	state, err := c.carryOut(ctx, h, admitted, accepted)
 	if err != nil {
 		return err
 	}
-	return c.account(context.WithoutCancel(ctx), r, state, admitted)
+	return c.account(context.WithoutCancel(ctx), h, state, admitted)
 }
 
 // outliveReaders keeps the process alive when whoever reads what it prints goes away, as
@@ -89,45 +90,20 @@ func (c *command) load(file string) (*schema.Document, string, error) {
 }
 
 // reconcile closes what an earlier life left open, and says so.
-func (c *command) reconcile(ctx context.Context, r *runtime) error {
-	accepted, err := r.accept(ingress.Reconcile, nil)
-	if err != nil {
-		return err
-	}
-	d := dispatcher.Dispatcher{Ledger: r.ledger, Journal: r.journal, Providers: r.providers}
-	closed, err := d.Reconcile(context.WithoutCancel(ctx), accepted)
+func (c *command) reconcile(ctx context.Context, h *host.Host) error {
+	closed, err := h.Reconcile(context.WithoutCancel(ctx))
 	for _, one := range closed {
 		c.tellClosed(one)
 	}
 	return err
 }
 
-// carryOut supervises the attempt. An activation that is refused closes the attempt.
-func (c *command) carryOut(ctx context.Context, r *runtime, a *admission.Admitted, accepted ingress.Accepted) (kernel.State, error) {
-	fence := a.State.Fence()
-	env, err := a.Provider.Open(environment.Order{Bundle: a.Bundle, Fence: fence, Resource: fence.ResourceName()})
-	if err != nil {
-		return kernel.State{}, err
-	}
+// carryOut supervises the attempt, and shows its progress.
+func (c *command) carryOut(ctx context.Context, h *host.Host, a *admission.Admitted, accepted ingress.Accepted) (kernel.State, error) {
 	p := c.progress()
 	defer p.end()
 	defer context.AfterFunc(ctx, p.cancelling)()
-	attempt := supervisor.Attempt{
-		Bundle: a.Bundle, First: []kernel.Command{a.Activate}, Blobs: a.Blobs,
-		Ledger: r.ledger, Environment: env, Provider: a.Provider, Artifacts: r.artifacts, Inputs: a.Sources,
-		Executor: r.adapter(context.WithoutCancel(ctx), a.Bundle, fence), Schema: a.Schema, Validate: schema.ValidateResult,
-		Actor: accepted.Receipt.Principal, Cause: accepted.Receipt.ID, Observe: p.step,
-		Log: c.relay,
-	}
-	state, err := attempt.Run(ctx, a.State)
-	var doubt *ledger.InDoubtError
-	if err != nil && !errors.As(err, &doubt) && state.Bundle == nil {
-		return state, errors.Join(err, admission.Abandon(ctx, r.ledger, a.State, accepted, workorder.Failed, err))
-	}
-	if err != nil {
-		return state, fmt.Errorf("carry out %s: %w", a.State.Attempt, err)
-	}
-	return state, nil
+	return h.CarryOut(ctx, a, accepted, host.Watch{Step: p.step, Log: c.relay})
 }
 
 // relay shows a person what an adapter says while it works; it is no record.
@@ -148,17 +124,5 @@ func exitOf(s kernel.State) reason.Exit {
 	if r == nil {
 		return reason.ExitUnknown
 	}
-	switch r.Conclusion {
-	case workorder.Succeeded:
-		return reason.ExitOK
-	case workorder.Timeout:
-		return reason.ExitTimeout
-	case workorder.Cancelled:
-		return reason.ExitCancelled
-	case workorder.Lost:
-		return reason.ExitLost
-	case workorder.Unknown:
-		return reason.ExitUnknown
-	}
-	return reason.ExitFailed
+	return r.Conclusion.Exit()
 }

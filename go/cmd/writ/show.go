@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/environment"
+	"github.com/writ-runtime/writ/go/host"
 	"github.com/writ-runtime/writ/go/journal"
 	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/lifecycle"
@@ -45,12 +47,12 @@ type shownEvent struct {
 }
 
 func (c *command) show(ctx context.Context, id string) error {
-	r, err := c.openReading(ctx)
+	r, err := host.Read(ctx, c.state)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	s, row, err := r.attempt(ctx, id)
+	s, row, err := r.Attempt(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -58,22 +60,22 @@ func (c *command) show(ctx context.Context, id string) error {
 	if s.Bundle != nil {
 		out.Bundle = s.Bundle.Digest()
 	}
-	manifest, err := manifestOf(ctx, r.artifacts, s)
+	manifest, err := environment.ReadManifest(ctx, r.Artifacts, s)
 	if err != nil {
 		return err
 	}
 	out.Outputs = manifest.Entries
-	if out.Events, err = r.events(ctx, s); err != nil {
+	if out.Events, err = events(ctx, r, s); err != nil {
 		return err
 	}
 	return c.print(out, func(w io.Writer) { out.write(w, c.style()) })
 }
 
 // events returns every event of an attempt, in the order they were recorded.
-func (r *reading) events(ctx context.Context, s kernel.State) ([]shownEvent, error) {
+func events(ctx context.Context, r *host.Reading, s kernel.State) ([]shownEvent, error) {
 	var all []journal.Recorded
 	for _, subject := range s.Subjects() {
-		events, err := r.journal.Events(ctx, subject)
+		events, err := r.Journal.Events(ctx, subject)
 		if err != nil {
 			return nil, err
 		}

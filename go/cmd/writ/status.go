@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"github.com/writ-runtime/writ/go/host"
 	"io"
 	"time"
 
@@ -46,7 +47,7 @@ func (c *command) status(ctx context.Context) error {
 
 // readIndex builds the index; a state folder without a journal has an empty one.
 func (c *command) readIndex(ctx context.Context) (*projection.Index, error) {
-	r, err := c.openReading(ctx)
+	r, err := host.Read(ctx, c.state)
 	if reason.Is(err, reason.JournalMissing) {
 		return &projection.Index{Attempts: []projection.Attempt{}}, nil
 	}
@@ -54,7 +55,7 @@ func (c *command) readIndex(ctx context.Context) (*projection.Index, error) {
 		return nil, err
 	}
 	defer r.Close()
-	return r.index(ctx)
+	return r.Index(ctx)
 }
 
 // standing is one word, or a few, on where an attempt stands.

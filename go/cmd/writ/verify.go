@@ -10,11 +10,11 @@ import (
 
 	"github.com/writ-runtime/writ/go/artifact"
 	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/evidence"
+	"github.com/writ-runtime/writ/go/host"
 	"github.com/writ-runtime/writ/go/journal"
-	"github.com/writ-runtime/writ/go/kernel"
-	"github.com/writ-runtime/writ/go/ledger"
-	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/go/workorder"
 )
 
 func (c *command) verifyCommand() *cobra.Command {
@@ -32,9 +32,8 @@ func (c *command) verifyCommand() *cobra.Command {
 type verification struct {
 	Journal   journal.Extent
 	Artifacts artifact.Extent
-	Attempts  int
-	Receipts  int
-	Damage    []journal.Damage
+	evidence.Checked
+	Damage []journal.Damage
 }
 
 // MarshalJSON names the fields for a program.
@@ -66,7 +65,7 @@ func (v verification) MarshalJSON() ([]byte, error) {
 }
 
 func (c *command) verify(ctx context.Context, args []string) error {
-	r, err := c.openReading(ctx)
+	r, err := host.Read(ctx, c.state)
 	if reason.Is(err, reason.JournalMissing) && len(args) == 0 {
 		return c.print(verification{Damage: []journal.Damage{}}, func(w io.Writer) {
 			fmt.Fprintf(w, "Nothing has run in %s yet, so there is nothing to verify.\n", c.state)
@@ -78,15 +77,17 @@ func (c *command) verify(ctx context.Context, args []string) error {
 	defer r.Close()
 	v := verification{Damage: []journal.Damage{}}
 	damaged := func(d journal.Damage) { v.Damage = append(v.Damage, d) }
-	if v.Journal, err = r.journal.Verify(ctx, damaged); err != nil {
+	if v.Journal, err = r.Journal.Verify(ctx, damaged); err != nil {
 		return err
 	}
-	if v.Artifacts, err = r.artifacts.Verify(ctx, damaged); err != nil {
+	if v.Artifacts, err = r.Artifacts.Verify(ctx, damaged); err != nil {
 		return err
 	}
-	if err := v.attempts(ctx, r, args, damaged); err != nil {
+	ids, err := attempts(ctx, r, args, damaged)
+	if err != nil {
 		return err
 	}
+	v.Checked = evidence.Attempts(ctx, r.Journal, r.Artifacts, r.Kernel, ids, damaged)
 	if err := c.print(v, func(w io.Writer) { v.write(w, c.style()) }); err != nil {
 		return err
 	}
@@ -96,103 +97,23 @@ func (c *command) verify(ctx context.Context, args []string) error {
 	return nil
 }
 
-// attempts replays attempts from the journal alone. What cannot be replayed is damage.
-func (v *verification) attempts(ctx context.Context, r *reading, args []string, damaged func(journal.Damage)) error {
-	index, err := r.index(ctx)
+// attempts are those that the arguments name, or all. An index that cannot be built is
+// damage.
+func attempts(ctx context.Context, r *host.Reading, args []string, damaged func(journal.Damage)) ([]workorder.AttemptID, error) {
+	index, err := r.Index(ctx)
 	if err != nil {
 		damaged(journal.Damage{Where: "index", What: err.Error()})
-		return nil
+		return nil, nil
 	}
-	rows := index.Attempts
 	if len(args) == 1 {
-		_, row, err := r.attempt(ctx, args[0])
-		if err != nil {
-			return err
-		}
-		rows = rows[:0]
-		rows = append(rows, row)
+		_, row, err := r.Attempt(ctx, args[0])
+		return []workorder.AttemptID{row.ID}, err
 	}
-	for _, row := range rows {
-		v.Attempts++
-		s, err := ledger.Load(ctx, r.journal, r.kernel, row.ID)
-		if err != nil {
-			damaged(journal.Damage{Where: string(row.ID), What: err.Error()})
-			continue
-		}
-		for _, o := range s.Operations() {
-			if len(o.Record.Receipt) == 0 {
-				continue
-			}
-			v.Receipts++
-			if err := checkReceipt(s, o); err != nil {
-				damaged(journal.Damage{Where: string(o.Intent.Key), What: err.Error()})
-			}
-		}
-		for name, d := range documents(s) {
-			if !d.Valid() {
-				continue
-			}
-			if _, err := r.artifacts.Read(ctx, d, maxDocument); err != nil {
-				damaged(journal.Damage{Where: string(row.ID), What: name + ": " + err.Error()})
-			}
-		}
-		v.outputs(ctx, r, s, damaged)
+	var ids []workorder.AttemptID
+	for _, row := range index.Attempts {
+		ids = append(ids, row.ID)
 	}
-	return nil
-}
-
-// documents are what an attempt names by digest, and is not understood without.
-func documents(s kernel.State) map[string]canonical.Digest {
-	fixed := s.Reserved.Digests
-	named := map[string]canonical.Digest{
-		"policy decision": s.Evidence("PolicyDecision"), "ingress receipt": s.Evidence("IngressReceipt"),
-		"role package": fixed.Role, "context package": fixed.Context, "prompt": fixed.Prompt, "requested actions": fixed.Grant,
-	}
-	if s.Bundle != nil {
-		named["output schema"] = s.Bundle.Bundle().Outputs.Schema
-	}
-	return named
-}
-
-// outputs checks that every frozen output is still there.
-func (v *verification) outputs(ctx context.Context, r *reading, s kernel.State, damaged func(journal.Damage)) {
-	m, err := manifestOf(ctx, r.artifacts, s)
-	if err != nil {
-		damaged(journal.Damage{Where: string(s.Attempt), What: err.Error()})
-		return
-	}
-	for _, e := range m.Entries {
-		if _, err := r.artifacts.Read(ctx, e.Digest, e.Size); err != nil {
-			damaged(journal.Damage{Where: string(s.Attempt) + " " + e.Path, What: err.Error()})
-		}
-	}
-}
-
-// checkReceipt holds a receipt against the intent, result and bundle that it is for.
-func checkReceipt(s kernel.State, o kernel.Operation) error {
-	var r protocol.Receipt
-	if err := canonical.Decode(o.Record.Receipt, &r); err != nil {
-		return err
-	}
-	in, out := o.Intent, o.Record.Outcome
-	var result canonical.Digest
-	if len(out.Result) > 0 {
-		result = canonical.Sum(out.Result)
-	}
-	for _, part := range []struct {
-		name string
-		same bool
-	}{
-		{"operation key", r.Operation == in.Key}, {"collision digest", r.Digest == in.Digest}, {"parent", r.Parent == in.Parent},
-		{"effect class", r.Class == in.Class}, {"resource", r.Resource == in.Resource}, {"knowledge", r.Knowledge == out.Knowledge},
-		{"result", r.Result == result}, {"claim", r.Claim == out.Claim}, {"reason", r.Code == out.Code},
-		{"bundle", r.Bundle == s.Bundle.Digest()}, {"attempt", r.Attempt == s.Attempt}, {"name", r.Name == in.Kind.ReceiptName()},
-	} {
-		if !part.same {
-			return fmt.Errorf("the receipt names another %s than was recorded", part.name)
-		}
-	}
-	return nil
+	return ids, nil
 }
 
 func (v verification) write(w io.Writer, s style) {

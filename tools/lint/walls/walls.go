@@ -52,6 +52,7 @@ func Order() []string {
 		"admission",
 		"supervisor",
 		"dispatcher",
+		"host", // the wiring of all of them
 	}
 }
 

@@ -36,17 +36,6 @@ func (a *Account) observe(s supervisor.Step) {
 	}
 }
 
-// clock reads the host's clock.
-type clock struct{ begun time.Time }
-
-// Now implements ledger.Clock.
-func (c clock) Now() journal.Observation {
-	return journal.Observation{Domain: "host", UnixMilli: time.Now().UnixMilli()}
-}
-
-// Micros implements ledger.Clock.
-func (c clock) Micros() int64 { return time.Since(c.begun).Microseconds() }
-
 // timedStore is a journal that remembers how long its appends took, attempt by attempt.
 type timedStore struct {
 	journal.Store

@@ -13,9 +13,9 @@ import (
 	"github.com/writ-runtime/writ/go/confine"
 	"github.com/writ-runtime/writ/go/journal"
 	"github.com/writ-runtime/writ/go/kernel"
-	"github.com/writ-runtime/writ/testing/bench/way"
 	"github.com/writ-runtime/writ/testing/built"
 	"github.com/writ-runtime/writ/testing/testdist"
+	"github.com/writ-runtime/writ/testing/way"
 )
 
 // dist makes the release set of these tests, once.
@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	code := built.Run(m, func(b *built.Builder) {
 		dist = func(t *testing.T) string {
 			if made == "" {
-				made = testdist.Make(t, b, "../../..", work)
+				made = testdist.Make(t, b, "../..", work)
 			}
 			return made
 		}

@@ -1,0 +1,59 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/writ-runtime/writ/go/admission"
+	"github.com/writ-runtime/writ/go/dispatcher"
+	"github.com/writ-runtime/writ/go/environment"
+	"github.com/writ-runtime/writ/go/ingress"
+	"github.com/writ-runtime/writ/go/kernel"
+	"github.com/writ-runtime/writ/go/ledger"
+	"github.com/writ-runtime/writ/go/schema"
+	"github.com/writ-runtime/writ/go/supervisor"
+	"github.com/writ-runtime/writ/go/workorder"
+)
+
+// Watch is told of an attempt while it is carried out; its zero value looks away.
+type Watch struct {
+	Step func(supervisor.Step)
+	// Log is told what the adapter says, which is no record.
+	Log func(level, message string)
+}
+
+// CarryOut supervises an admitted attempt to its end. An activation that is refused
+// closes the attempt.
+func (h *Host) CarryOut(ctx context.Context, a *admission.Admitted, accepted ingress.Accepted, w Watch) (kernel.State, error) {
+	fence := a.State.Fence()
+	env, err := a.Provider.Open(environment.Order{Bundle: a.Bundle, Fence: fence, Resource: fence.ResourceName()})
+	if err != nil {
+		return kernel.State{}, err
+	}
+	attempt := supervisor.Attempt{
+		Bundle: a.Bundle, First: []kernel.Command{a.Activate}, Blobs: a.Blobs,
+		Ledger: h.Ledger, Environment: env, Provider: a.Provider, Artifacts: h.Artifacts, Inputs: a.Sources,
+		Executor: h.adapter(context.WithoutCancel(ctx), a.Bundle, fence), Schema: a.Schema, Validate: schema.ValidateResult,
+		Actor: accepted.Receipt.Principal, Cause: accepted.Receipt.ID, Observe: w.Step, Log: w.Log,
+	}
+	state, err := attempt.Run(ctx, a.State)
+	var doubt *ledger.InDoubtError
+	if err != nil && !errors.As(err, &doubt) && state.Bundle == nil {
+		return state, errors.Join(err, admission.Abandon(ctx, h.Ledger, a.State, accepted, workorder.Failed, err))
+	}
+	if err != nil {
+		return state, fmt.Errorf("carry out %s: %w", a.State.Attempt, err)
+	}
+	return state, nil
+}
+
+// Reconcile closes what an earlier life left open.
+func (h *Host) Reconcile(ctx context.Context) ([]dispatcher.Closed, error) {
+	accepted, err := h.Accept(ingress.Reconcile, nil)
+	if err != nil {
+		return nil, err
+	}
+	d := dispatcher.Dispatcher{Ledger: h.Ledger, Journal: h.Journal, Providers: h.providers}
+	return d.Reconcile(ctx, accepted)
+}

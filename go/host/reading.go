@@ -1,0 +1,94 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/writ-runtime/writ/go/artifact"
+	"github.com/writ-runtime/writ/go/journal/sqlite"
+	"github.com/writ-runtime/writ/go/kernel"
+	"github.com/writ-runtime/writ/go/ledger"
+	"github.com/writ-runtime/writ/go/policy"
+	"github.com/writ-runtime/writ/go/projection"
+	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/schemas"
+)
+
+// Reading is a state folder that is only read; a writer may be at work in it.
+type Reading struct {
+	Journal   *sqlite.Store
+	Artifacts *artifact.Store
+	Kernel    kernel.Kernel
+}
+
+// Read opens a state folder for reading. The error is a *reason.Refusal where there is
+// none.
+func Read(ctx context.Context, state string) (*Reading, error) {
+	k, err := kernel.Open(schemas.FS)
+	if err != nil {
+		return nil, err
+	}
+	j, err := sqlite.Open(ctx, state, sqlite.Options{})
+	if err != nil {
+		return nil, err
+	}
+	a, err := artifact.Open(state, j, artifact.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return &Reading{Journal: j, Artifacts: a, Kernel: k}, nil
+}
+
+// Close closes the journal.
+func (r *Reading) Close() error { return r.Journal.Close() }
+
+// Index builds the index of the whole journal.
+func (r *Reading) Index(ctx context.Context) (*projection.Index, error) {
+	return projection.Build(ctx, r.Journal, r.Kernel.Transitions())
+}
+
+// Attempt finds the attempt that an id, or the beginning of one, names: of the attempt
+// itself or of its work order.
+func (r *Reading) Attempt(ctx context.Context, id string) (kernel.State, projection.Attempt, error) {
+	index, err := r.Index(ctx)
+	if err != nil {
+		return kernel.State{}, projection.Attempt{}, err
+	}
+	one, found := index.Find(id)
+	switch {
+	case id == "" || len(found) == 0:
+		remedy := "list what there is with `writ status`"
+		if len(index.Attempts) == 0 {
+			remedy = "nothing has run here yet: start with `writ run FILE`"
+		}
+		return kernel.State{}, projection.Attempt{}, reason.New(reason.IDUnknown, fmt.Sprintf("nothing here has an id that begins with %q", id), "", remedy)
+	case one == nil:
+		var names []string
+		for i, a := range found {
+			if i == 5 {
+				names = append(names, "…")
+				break
+			}
+			names = append(names, string(a.ID))
+		}
+		return kernel.State{}, projection.Attempt{}, reason.New(reason.IDAmbiguous, fmt.Sprintf("%d attempts have an id that begins with %q", len(found), id),
+			strings.Join(names, ", "), "type more of it")
+	}
+	s, err := ledger.Load(ctx, r.Journal, r.Kernel, one.ID)
+	return s, *one, err
+}
+
+// Decision reads the policy decision of an attempt; ok is false where none was made.
+func (r *Reading) Decision(ctx context.Context, s kernel.State) (record policy.Record, ok bool, err error) {
+	digest := s.Evidence("PolicyDecision")
+	if !digest.Valid() {
+		return policy.Record{}, false, nil
+	}
+	raw, err := r.Artifacts.Read(ctx, digest, artifact.MaxDocument)
+	if err != nil {
+		return policy.Record{}, false, err
+	}
+	record, err = policy.ParseRecord(raw)
+	return record, err == nil, err
+}
