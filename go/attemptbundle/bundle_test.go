@@ -157,12 +157,23 @@ func TestRefusals(t *testing.T) {
 		"a value for a reference": {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Ceilings.Credentials = []string{"hunter2"} }},
 		"a key in an argument":    {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"--key=AKIAABCDEFGHIJKLMNOP"} }},
 		"a token in an argument":  {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"Bearer abcdefghijklmnop0123"} }},
-		"a private key":           {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"-----BEGIN PRIVATE KEY-----"} }},
-		"a password":              {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"password=correct-horse"} }},
-		"a URL with a password":   {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"https://u:pw123@example.org"} }},
-		"a socket":                {reason.BundleProviderLocator, func(b *attemptbundle.Bundle) { b.Environment.Workspace = "unix:///run/worker.sock" }},
-		"a host path":             {reason.BundleProviderLocator, func(b *attemptbundle.Bundle) { b.Environment.Workspace = "/home/somebody/w" }},
-		"a process":               {reason.BundleProviderLocator, func(b *attemptbundle.Bundle) { b.Environment.Workspace = "pid://4711" }},
+		"an API key":              {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"x sk-abcdefghij0123456789"} }},
+		"a token of a code host": {reason.BundleSecretValue, func(b *attemptbundle.Bundle) {
+			b.Execution.Arguments = []string{"ghp_abcdefghijklmnopqrstuvwxyz0123456789"}
+		}},
+		"another code host's": {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"glpat-abcdefghij0123456789"} }},
+		"a chat token":        {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"xoxb-0123456789-abcdef"} }},
+		"a web token": {reason.BundleSecretValue, func(b *attemptbundle.Bundle) {
+			b.Execution.Arguments = []string{"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.x"}
+		}},
+		"basic credentials":     {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"BASIC dXNlcjpwYXNzd29yZA=="} }},
+		"an access token":       {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"Access-Token: abcdef123"} }},
+		"a private key":         {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"-----BEGIN PRIVATE KEY-----"} }},
+		"a password":            {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"password=correct-horse"} }},
+		"a URL with a password": {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"https://u:pw123@example.org"} }},
+		"a socket":              {reason.BundleProviderLocator, func(b *attemptbundle.Bundle) { b.Environment.Workspace = "unix:///run/worker.sock" }},
+		"a host path":           {reason.BundleProviderLocator, func(b *attemptbundle.Bundle) { b.Environment.Workspace = "/home/somebody/w" }},
+		"a process":             {reason.BundleProviderLocator, func(b *attemptbundle.Bundle) { b.Environment.Workspace = "pid://4711" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := compile(t, tc.change)
@@ -198,4 +209,26 @@ func FuzzParse(f *testing.F) {
 			t.Fatal("accepted bytes that are not canonical")
 		}
 	})
+}
+
+// A bundle that a later rule would refuse is still read from a journal that holds it.
+func TestParseJudgesTheFormAlone(t *testing.T) {
+	c, err := compile(t, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := strings.Replace(string(c.Bytes()), `"arguments":["--input","docs"]`, `"arguments":["--token","sk-aaaaaaaaaaaaaaaaaaaaaaaa"]`, 1)
+	if old == string(c.Bytes()) {
+		t.Fatal("the bundle was not changed")
+	}
+	back, err := attemptbundle.Parse([]byte(old))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := attemptbundle.Compile(*back.Bundle()); !reason.Is(err, reason.BundleSecretValue) {
+		t.Errorf("compiled anew: %v", err)
+	}
+	if _, err := attemptbundle.Parse([]byte(strings.Replace(old, attemptbundle.Kind, "writ.attempt_bundle.v9", 1))); err == nil {
+		t.Error("a bundle of another kind was read")
+	}
 }

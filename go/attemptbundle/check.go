@@ -82,7 +82,7 @@ func check(b *Bundle) error {
 	if b.Fence.Attempt != b.Attempt.ID {
 		return refuse(reason.BundleDigestMismatch, "fence.attempt", "belongs to another attempt", "compile the bundle from its own reservation")
 	}
-	return checkSecrets(b)
+	return nil
 }
 
 func checkPins(b *Bundle) error {
@@ -110,16 +110,12 @@ func checkPins(b *Bundle) error {
 // checkSecrets walks every string of the bundle. It cannot prove that a string is no
 // secret; it refuses the shapes in which secrets and provider locators are written
 // (B10), so that a slip is caught before the bundle is signed into history.
-func checkSecrets(b *Bundle) error {
+func checkSecrets(b *Bundle, raw []byte) error {
 	for _, ref := range slices.Concat(b.Environment.Credentials, b.Ceilings.Credentials) {
 		if !credentialReference.MatchString(ref) {
 			return refuse(reason.BundleSecretValue, "credential_references", "holds something that is not a reference",
 				"write cred:NAME and let the broker resolve it")
 		}
-	}
-	raw, err := canonical.Marshal(*b)
-	if err != nil {
-		return fmt.Errorf("attempt bundle of %s: %w", b.Attempt.ID, err)
 	}
 	v, err := canonical.Parse(raw, canonical.DefaultLimits())
 	if err != nil {
@@ -142,8 +138,12 @@ func checkSecrets(b *Bundle) error {
 // repeats the value, since refusals end up in logs.
 func CheckSecrets(what string, v canonical.Value) error {
 	return walkStrings("", v, func(field, s string) error {
+		if canonical.Digest(s).Valid() {
+			return nil
+		}
+		lower := strings.ToLower(s)
 		for _, p := range secretShapes {
-			if p.shape.MatchString(s) {
+			if p.marked(lower) && p.shape.MatchString(s) {
 				return reason.New(reason.BundleSecretValue, what+"'s "+field+" looks like "+p.what, field,
 					"keep the value with the broker and name it as cred:NAME")
 			}
@@ -178,22 +178,30 @@ var (
 	locator             = regexp.MustCompile(`^(unix|unix-abstract|pid|pidfd|fd|docker|containerd|podman|ssh|vsock|file)://|^/proc/|^/(home|root|tmp|var|run|Users)/`)
 )
 
+// secretShape is one shape in which secrets are written.
 type secretShape struct {
-	what  string
+	what string
+	// marks are what a match holds at least one of, in lower case: most strings hold none,
+	// and looking for them costs far less than the pattern.
+	marks []string
 	shape *regexp.Regexp
+}
+
+func (p secretShape) marked(lower string) bool {
+	return slices.ContainsFunc(p.marks, func(m string) bool { return strings.Contains(lower, m) })
 }
 
 //writ:immutable compiled patterns, never reassigned
 var secretShapes = []secretShape{
-	{"a private key", regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY`)},
-	{"an access key of a cloud", regexp.MustCompile(`\b(AKIA|ASIA)[0-9A-Z]{16}\b`)},
-	{"an API key", regexp.MustCompile(`\b(sk|rk|pk)-[A-Za-z0-9_-]{20,}`)},
-	{"a token of a code host", regexp.MustCompile(`\b(gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{20,})`)},
-	{"a token of a chat service", regexp.MustCompile(`\bxox[abprs]-[A-Za-z0-9-]{10,}`)},
-	{"a bearer token", regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/-]{16,}=*`)},
-	{"a signed web token", regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.`)},
-	{"a password assignment", regexp.MustCompile(`(?i)\b(password|passwd|secret|api[_-]?key|access[_-]?token)\s*[=:]\s*\S{6,}`)},
-	{"a URL with a password", regexp.MustCompile(`[a-z][a-z0-9+.-]*://[^/\s:@]+:[^/\s:@]+@`)},
+	{"a private key", []string{"private key"}, regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY`)},
+	{"an access key of a cloud", []string{"akia", "asia"}, regexp.MustCompile(`\b(AKIA|ASIA)[0-9A-Z]{16}\b`)},
+	{"an API key", []string{"sk-", "rk-", "pk-"}, regexp.MustCompile(`\b(sk|rk|pk)-[A-Za-z0-9_-]{20,}`)},
+	{"a token of a code host", []string{"gh", "glpat-"}, regexp.MustCompile(`\b(gh[pousr]_[A-Za-z0-9]{30,}|github_pat_[A-Za-z0-9_]{30,}|glpat-[A-Za-z0-9_-]{20,})`)},
+	{"a token of a chat service", []string{"xox"}, regexp.MustCompile(`\bxox[abprs]-[A-Za-z0-9-]{10,}`)},
+	{"a bearer token", []string{"bearer", "basic"}, regexp.MustCompile(`(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/-]{16,}=*`)},
+	{"a signed web token", []string{"eyj"}, regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.`)},
+	{"a password assignment", []string{"password", "passwd", "secret", "api", "token"}, regexp.MustCompile(`(?i)\b(password|passwd|secret|api[_-]?key|access[_-]?token)\s*[=:]\s*\S{6,}`)},
+	{"a URL with a password", []string{"://"}, regexp.MustCompile(`[a-z][a-z0-9+.-]*://[^/\s:@]+:[^/\s:@]+@`)},
 }
 
 func refuse(code reason.Code, field, what, remedy string) error {
