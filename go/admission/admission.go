@@ -183,13 +183,13 @@ func (a *Admission) abandon(ctx context.Context, s kernel.State, accepted ingres
 
 // Abandon closes an attempt that was reserved and never activated.
 func Abandon(ctx context.Context, l *ledger.Ledger, s kernel.State, accepted ingress.Accepted, how workorder.Conclusion, why error) error {
-	out := workorder.Result{Conclusion: how, Code: reason.AttemptLost, Detail: why.Error(), Stage: "activate"}
+	out := kernel.Failure{Conclusion: how, Code: reason.AttemptLost, Detail: why.Error(), Stage: "activate"}
 	if r, ok := reason.As(why); ok {
 		out.Code, out.Detail, out.Remedy = r.Code, r.What, r.Remedy
 	}
 	_, err := l.Commit(context.WithoutCancel(ctx), ledger.Turn{
 		Fence: s.Fence(), Actor: accepted.Receipt.Principal, Cause: accepted.Receipt.ID, Blobs: []journal.Blob{accepted.Blob},
-		Commands: []kernel.Command{kernel.Abandon{Result: out, Why: out.Detail}},
+		Commands: []kernel.Command{kernel.Abandon{Failure: out}},
 	})
 	if err != nil {
 		return fmt.Errorf("abandon %s: %w", s.Attempt, err)

@@ -61,6 +61,14 @@ type Failure struct {
 	Remedy string      `json:"remedy,omitempty"`
 }
 
+// result is what an attempt that failed so came to.
+func (f Failure) result(id workorder.AttemptID) workorder.Result {
+	return workorder.Result{
+		Kind: workorder.ResultKind, Attempt: id, Conclusion: f.Conclusion,
+		Code: f.Code, Detail: f.Detail, Remedy: f.Remedy, Stage: f.Stage,
+	}
+}
+
 func (c Fail) decide(d *decision) error {
 	if c.Conclusion == workorder.Lost || c.Conclusion == workorder.Unknown {
 		return d.lose(c.Failure)
@@ -112,10 +120,7 @@ func (d *decision) lose(f Failure) error {
 
 // conclude reports the attempt's result and closes attempt and work order with it.
 func (d *decision) conclude(attempt, order lifecycle.Family, f Failure) error {
-	r := workorder.Result{
-		Kind: workorder.ResultKind, Attempt: d.state.Attempt, Conclusion: f.Conclusion,
-		Code: f.Code, Detail: f.Detail, Remedy: f.Remedy, Stage: f.Stage,
-	}
+	r := f.result(d.state.Attempt)
 	g, err := report("AttemptResult", r)
 	if err != nil {
 		return err

@@ -544,10 +544,10 @@ func TestDestroyIsTriedWithinItsBound(t *testing.T) {
 func TestAbandon(t *testing.T) {
 	l := newLife(t)
 	l.reserve()
-	l.do(kernel.Abandon{Result: workorder.Result{Conclusion: workorder.Lost, Code: reason.AttemptLost}, Why: "the supervisor is gone"})
+	l.do(kernel.Abandon{Failure: kernel.Failure{Conclusion: workorder.Lost, Code: reason.AttemptLost, Detail: "the supervisor is gone"}})
 	l.want(kernel.ReservationMachine, "released")
-	l.want(kernel.AttemptMachine, "cancelled_no_effect")
-	l.want(kernel.WorkOrderMachine, "cancelled")
+	l.want(kernel.AttemptMachine, "failed")
+	l.want(kernel.WorkOrderMachine, "failed")
 	l.wantDone(workorder.Lost)
 }
 

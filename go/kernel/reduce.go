@@ -131,7 +131,7 @@ func Concludes(family lifecycle.Family) bool {
 	switch family {
 	case "attempt.result_reported", "attempt.reconciled_result", "attempt.closed_no_effect", "attempt.reconciled_retryable",
 		"attempt.reconciled_failed", "attempt.reconciled_cancelled", "attempt.unknown_terminal",
-		"attempt.expired_no_effect", "attempt.cancelled_no_effect":
+		"attempt.expired_no_effect", "attempt.cancelled_no_effect", "attempt.denied", "attempt.abandoned":
 		return true
 	}
 	return false

@@ -38,46 +38,51 @@ type Blocked struct {
 }
 
 func (c Block) decide(d *decision) error {
-	if err := d.of("work_order.blocked_policy", c.Blocked, guard("PolicyDecision", c.Decision)); err != nil {
+	if err := d.merelyReserved(); err != nil {
 		return err
 	}
-	return d.withdraw(workorder.Result{
+	g := guard("PolicyDecision", c.Decision)
+	if err := d.of("work_order.blocked_policy", c.Blocked, g); err != nil {
+		return err
+	}
+	if err := d.of("reservation.denied", c.Blocked, g); err != nil {
+		return err
+	}
+	return d.of("attempt.denied", workorder.Result{
+		Kind: workorder.ResultKind, Attempt: d.state.Attempt,
 		Conclusion: workorder.Failed, Code: c.Blocked.Code, Detail: c.Blocked.Why, Stage: "policy",
-	}, "policy does not allow the work order")
+	}, g)
 }
 
 // Abandon closes an attempt that was reserved and never activated: its supervisor
 // ended first, or the bundle could not be compiled. Nothing had begun.
 type Abandon struct {
-	Result workorder.Result
-	Why    string
+	Failure
 }
 
 func (c Abandon) decide(d *decision) error {
-	if err := d.withdraw(c.Result, c.Why); err != nil {
+	if err := d.merelyReserved(); err != nil {
 		return err
 	}
-	g, err := report("CancellationRequest", CancelRequested{Reason: c.Why})
+	g, err := report("FailureReport", c.Failure)
 	if err != nil {
 		return err
 	}
-	return d.of("work_order.cancelled_before_start", CancelRequested{Reason: c.Why}, g)
+	if err := d.of("reservation.abandoned", c.Failure, g); err != nil {
+		return err
+	}
+	if err := d.of("attempt.abandoned", c.Failure.result(d.state.Attempt), g); err != nil {
+		return err
+	}
+	return d.of("work_order.preparation_failed", c.Failure, g)
 }
 
-// withdraw releases the reservation and closes the attempt, before its activation.
-func (d *decision) withdraw(r workorder.Result, why string) error {
+// merelyReserved refuses what is only possible before an activation.
+func (d *decision) merelyReserved() error {
 	if !d.in(AttemptMachine, "reserved") {
 		return wrongState(string(d.state.Attempt), "the attempt is not merely reserved")
 	}
-	r.Kind, r.Attempt = workorder.ResultKind, d.state.Attempt
-	g, err := report("CancellationRequest", CancelRequested{Reason: why})
-	if err != nil {
-		return err
-	}
-	if err := d.of("reservation.released", CancelRequested{Reason: why}, g); err != nil {
-		return err
-	}
-	return d.of("attempt.cancelled_no_effect", r, g)
+	return nil
 }
 
 // wrongState refuses a command that came at the wrong time.

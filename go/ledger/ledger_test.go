@@ -1,6 +1,7 @@
 package ledger_test
 
 import (
+	"github.com/writ-runtime/writ/go/workorder"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -313,7 +314,7 @@ func TestAConflictIsTold(t *testing.T) {
 	if _, err := other.State(t.Context(), fixture.Attempt); err != nil {
 		t.Fatal(err)
 	}
-	l.turn(kernel.Abandon{Why: "changed my mind"})
+	l.turn(kernel.Abandon{Failure: kernel.Failure{Conclusion: workorder.Failed, Detail: "changed my mind"}})
 	_, err := other.Commit(t.Context(), ledger.Turn{Fence: l.state.Fence(), Commands: []kernel.Command{activate}})
 	if r, ok := reason.As(err); !ok || r.Code != reason.JournalConflict && r.Code != reason.OperationCollision {
 		t.Fatalf("got %v", err)

@@ -236,7 +236,7 @@ func lives() map[string]func(t testing.TB) *life {
 		"abandoned": func(t testing.TB) *life {
 			l := newLife(t)
 			l.submit()
-			l.turn(nil, kernel.Abandon{Why: "it could not be compiled", Result: workorder.Result{
+			l.turn(nil, kernel.Abandon{Failure: kernel.Failure{
 				Conclusion: workorder.Failed, Code: reason.BundleUnpinned, Detail: "it could not be compiled", Remedy: "pin it", Stage: "activate",
 			}})
 			return l.finish()
