@@ -77,13 +77,85 @@ func (e *DeniedError) Unwrap() error { return e.Decision.Refusal() }
 // before anything is recorded; what policy denies is recorded, and comes back as a
 // *DeniedError.
 func (a *Admission) Admit(ctx context.Context, doc *schema.Document, origin string, accepted ingress.Accepted) (*Admitted, error) {
-	o, err := a.resolve(ctx, doc, origin)
+	o, err := a.resolve(ctx, doc, origin, nil)
 	if err != nil {
 		return nil, err
 	}
+	submit, err := a.submission(o, accepted)
+	if err != nil {
+		return nil, err
+	}
+	return a.prepare(ctx, o, kernel.State{}, submit.ID, accepted, submit)
+}
+
+// Submit records a work order for a later attempt. A document that cannot be carried out
+// is refused before anything is recorded.
+func (a *Admission) Submit(ctx context.Context, doc *schema.Document, origin string, accepted ingress.Accepted) (kernel.State, error) {
+	o, err := a.resolve(ctx, doc, origin, nil)
+	if err != nil {
+		return kernel.State{}, err
+	}
+	submit, err := a.submission(o, accepted)
+	if err != nil {
+		return kernel.State{}, err
+	}
+	opened, err := a.Ledger.CommitOrder(context.WithoutCancel(ctx), kernel.State{}, submit.ID, ledger.Turn{
+		Commands: []kernel.Command{submit}, Blobs: append(o.blobs, accepted.Blob),
+		Actor: accepted.Receipt.Principal, Cause: accepted.Receipt.ID,
+	})
+	return opened.State, err
+}
+
+// Again prepares the next attempt at a recorded work order: compiled anew, and authorized
+// anew under the policies of today. A work order that cannot be prepared any more is
+// closed, and the error says why.
+func (a *Admission) Again(ctx context.Context, order kernel.State, accepted ingress.Accepted) (*Admitted, error) {
+	o, err := a.recorded(ctx, order)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, err // Nobody's fault; it waits as before.
+		}
+		return nil, errors.Join(err, a.unpreparable(ctx, order, accepted, err))
+	}
+	return a.prepare(ctx, o, order, order.WorkOrder, accepted)
+}
+
+// recorded finds again what a recorded work order names.
+func (a *Admission) recorded(ctx context.Context, order kernel.State) (*order, error) {
+	registry, err := schema.Open()
+	if err != nil {
+		return nil, err
+	}
+	doc, err := registry.Load(string(order.WorkOrder), order.Order.Order, workorder.Kind)
+	if err != nil {
+		return nil, err
+	}
+	return a.resolve(ctx, doc, order.Order.Origin, &order.Order)
+}
+
+func (a *Admission) unpreparable(ctx context.Context, order kernel.State, accepted ingress.Accepted, why error) error {
+	_, err := a.Ledger.CommitOrder(context.WithoutCancel(ctx), order, order.WorkOrder, ledger.Turn{
+		Commands: []kernel.Command{kernel.Unpreparable{Failure: failure(workorder.Failed, why)}}, Blobs: []journal.Blob{accepted.Blob},
+		Actor: accepted.Receipt.Principal, Cause: accepted.Receipt.ID,
+	})
+	return err
+}
+
+// submission is the command that submits an order.
+func (a *Admission) submission(o *order, accepted ingress.Accepted) (kernel.Submit, error) {
+	id, err := a.IDs.Mint(workorder.IDPrefix)
+	return kernel.Submit{ID: workorder.ID(id), Ingress: accepted.Digest, Submitted: kernel.Submitted{
+		Order: canonical.Raw(o.document.Canonical), Digest: o.document.Digest, Origin: o.origin,
+		Inputs: o.inputs, Schema: o.schemaDigest,
+	}}, err
+}
+
+// prepare reserves an attempt, together with what comes first; has the policies decide;
+// and compiles the bundle.
+func (a *Admission) prepare(ctx context.Context, o *order, before kernel.State, id workorder.ID, accepted ingress.Accepted, first ...kernel.Command) (*Admitted, error) {
 	// From here on the journal knows of it: a turn is committed, or it is not. Giving up
 	// in between would leave an attempt that nobody carries out.
-	state, err := a.reserve(context.WithoutCancel(ctx), o, accepted)
+	state, err := a.reserve(context.WithoutCancel(ctx), o, before, id, accepted, first)
 	if err != nil {
 		return nil, err
 	}
@@ -108,13 +180,8 @@ func (a *Admission) Admit(ctx context.Context, doc *schema.Document, origin stri
 	}, nil
 }
 
-// reserve commits the first turn: the order as it came in, and a reservation that
-// fixes what the bundle must be compiled from.
-func (a *Admission) reserve(ctx context.Context, o *order, accepted ingress.Accepted) (kernel.State, error) {
-	wo, err := a.IDs.Mint(workorder.IDPrefix)
-	if err != nil {
-		return kernel.State{}, err
-	}
+// reserve commits a reservation that fixes what the bundle must be compiled from.
+func (a *Admission) reserve(ctx context.Context, o *order, before kernel.State, id workorder.ID, accepted ingress.Accepted, first []kernel.Command) (kernel.State, error) {
 	att, err := a.IDs.Mint(workorder.AttemptIDPrefix)
 	if err != nil {
 		return kernel.State{}, err
@@ -128,20 +195,14 @@ func (a *Admission) reserve(ctx context.Context, o *order, accepted ingress.Acce
 	if err != nil {
 		return kernel.State{}, err
 	}
-	now := a.Ledger.Now()
-	opened, err := a.Ledger.Submit(ctx, fence.Attempt, ledger.Turn{
-		Commands: []kernel.Command{
-			kernel.Submit{ID: workorder.ID(wo), Ingress: accepted.Digest, Submitted: kernel.Submitted{
-				Order: canonical.Raw(o.document.Canonical), Digest: o.document.Digest, Origin: o.origin,
-				Inputs: o.inputs, Schema: o.schemaDigest,
-			}},
-			kernel.Reserve{Reservation: workorder.Reservation{
-				Kind: workorder.ReservationKind, ID: workorder.ReservationID(res), WorkOrder: workorder.ID(wo),
-				Order: o.document.Digest, Attempt: fence.Attempt, Ordinal: 1, Fence: fence, Budget: o.budget,
-				ExpiresUnixMilli: now.UnixMilli + preparationMillis, Digests: digests,
-			}},
-		},
-		Blobs: append(o.blobs, accepted.Blob), Actor: accepted.Receipt.Principal, Cause: accepted.Receipt.ID,
+	reserve := kernel.Reserve{Reservation: workorder.Reservation{
+		Kind: workorder.ReservationKind, ID: workorder.ReservationID(res), WorkOrder: id,
+		Order: o.document.Digest, Attempt: fence.Attempt, Ordinal: before.Attempts + 1, Fence: fence, Budget: o.budget,
+		ExpiresUnixMilli: a.Ledger.Now().UnixMilli + preparationMillis, Digests: digests,
+	}}
+	opened, err := a.Ledger.Reserve(ctx, before, fence.Attempt, ledger.Turn{
+		Commands: append(first, reserve), Blobs: append(o.blobs, accepted.Blob),
+		Actor: accepted.Receipt.Principal, Cause: accepted.Receipt.ID,
 	})
 	return opened.State, err
 }
@@ -183,16 +244,21 @@ func (a *Admission) abandon(ctx context.Context, s kernel.State, accepted ingres
 
 // Abandon closes an attempt that was reserved and never activated.
 func Abandon(ctx context.Context, l *ledger.Ledger, s kernel.State, accepted ingress.Accepted, how workorder.Conclusion, why error) error {
-	out := kernel.Failure{Conclusion: how, Code: reason.AttemptLost, Detail: why.Error(), Stage: "activate"}
-	if r, ok := reason.As(why); ok {
-		out.Code, out.Detail, out.Remedy = r.Code, r.What, r.Remedy
-	}
 	_, err := l.Commit(context.WithoutCancel(ctx), ledger.Turn{
 		Fence: s.Fence(), Actor: accepted.Receipt.Principal, Cause: accepted.Receipt.ID, Blobs: []journal.Blob{accepted.Blob},
-		Commands: []kernel.Command{kernel.Abandon{Failure: out}},
+		Commands: []kernel.Command{kernel.Abandon{Failure: failure(how, why)}},
 	})
 	if err != nil {
 		return fmt.Errorf("abandon %s: %w", s.Attempt, err)
 	}
 	return nil
+}
+
+// failure says why an attempt could not be prepared.
+func failure(how workorder.Conclusion, why error) kernel.Failure {
+	f := kernel.Failure{Conclusion: how, Code: reason.AttemptLost, Detail: why.Error(), Stage: "activate"}
+	if r, ok := reason.As(why); ok {
+		f.Code, f.Detail, f.Remedy = r.Code, r.What, r.Remedy
+	}
+	return f
 }

@@ -24,7 +24,7 @@ func (a *Admission) compile(o *order, s kernel.State, r policy.Record, decision 
 		Reservation: attemptbundle.Reservation{ID: reserved.ID, Digest: reservation, ExpiresUnixMilli: reserved.ExpiresUnixMilli},
 		WorkOrder:   attemptbundle.Order{ID: s.WorkOrder, Version: order.Version, Digest: o.document.Digest},
 		Attempt:     attemptbundle.Attempt{ID: s.Attempt, Ordinal: reserved.Ordinal, Version: s.Of(kernel.AttemptMachine).Version},
-		Cause:       attemptbundle.Cause{Subject: s.OrderSubject(), Family: "work_order.submitted", ExpectedVersion: order.Version},
+		Cause:       attemptbundle.Cause{Subject: s.OrderSubject(), Family: "work_order.reserved", ExpectedVersion: order.Version},
 		Fence:       reserved.Fence,
 		Role:        attemptbundle.Role{Package: o.role, Profile: "default"},
 		Prompt:      o.prompt, Context: o.context, Requested: o.requested,

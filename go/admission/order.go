@@ -15,6 +15,7 @@ import (
 	"github.com/writ-runtime/writ/go/environment"
 	"github.com/writ-runtime/writ/go/executor"
 	"github.com/writ-runtime/writ/go/journal"
+	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/pin"
 	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/reason"
@@ -41,11 +42,14 @@ const (
 	defaultOutputCount  = 64
 	defaultCancelMillis = 10_000
 	defaultTries        = 3
+	defaultRetries      = 2
 )
 
 // order is a work order with everything found that it names.
 type order struct {
 	document *schema.Document
+	// recorded is the order as it was submitted; nil for one that is only now.
+	recorded *kernel.Submitted
 	order    workorder.WorkOrder
 	origin   string
 
@@ -67,8 +71,8 @@ type order struct {
 
 // resolve finds everything that a work order names. No event is recorded; documents may
 // already be kept under their digests.
-func (a *Admission) resolve(ctx context.Context, doc *schema.Document, origin string) (*order, error) {
-	o := &order{document: doc, origin: origin}
+func (a *Admission) resolve(ctx context.Context, doc *schema.Document, origin string, recorded *kernel.Submitted) (*order, error) {
+	o := &order{document: doc, origin: origin, recorded: recorded}
 	if err := doc.Decode(&o.order); err != nil {
 		return nil, err
 	}
@@ -113,10 +117,11 @@ func (o *order) fillIn() {
 	w.Outputs.MaxCount = or(w.Outputs.MaxCount, defaultOutputCount)
 	w.Outputs.MaxBytes = or(w.Outputs.MaxBytes, l.DiskBytes)
 	w.CancellationDeadlineMillis = or(w.CancellationDeadlineMillis, defaultCancelMillis)
-	o.budget = workorder.Budget{WallMillis: l.WallMillis}
+	o.budget = workorder.Budget{Retries: defaultRetries, WallMillis: l.WallMillis}
 	if b := w.Limits; b != nil {
-		o.budget = workorder.Budget{
-			Calls: b.Calls, Retries: b.Retries, Repairs: b.Repairs, Tokens: b.Tokens, WallMillis: l.WallMillis, Money: b.Money,
+		o.budget.Calls, o.budget.Repairs, o.budget.Tokens, o.budget.Money = b.Calls, b.Repairs, b.Tokens, b.Money
+		if b.Retries != nil {
+			o.budget.Retries = *b.Retries
 		}
 	}
 }
@@ -176,7 +181,7 @@ func (o *order) at(pointer string, err error) error {
 	return o.document.Invalid(o.document.Problem(pointer, string(r.Code), what, r.Remedy, r.Code))
 }
 
-func (a *Admission) resolveOutputs(_ context.Context, o *order) error {
+func (a *Admission) resolveOutputs(ctx context.Context, o *order) error {
 	out := o.order.Outputs
 	o.outputs = protocol.OutputPolicy{MaxCount: out.MaxCount, MaxBytes: out.MaxBytes, PathPolicyVersion: protocol.PathPolicyV1}
 	for _, p := range out.Paths {
@@ -195,6 +200,12 @@ func (a *Admission) resolveOutputs(_ context.Context, o *order) error {
 	if out.Result == "" {
 		return o.document.Invalid(o.document.Problem("/outputs/schema", "result",
 			"a schema is named, and no result for it to hold against", "name the result under outputs.result", reason.FreezeBadPolicy))
+	}
+	if o.recorded != nil {
+		// What counts is what was submitted, wherever its file is now.
+		raw, err := a.Artifacts.Read(ctx, o.recorded.Schema, schema.MaxResultSchemaBytes)
+		o.schema = raw
+		return err
 	}
 	path := out.Schema
 	if !filepath.IsAbs(path) {
@@ -233,6 +244,9 @@ func (a *Admission) resolveInputs(ctx context.Context, o *order) (err error) {
 	if o.inputs, err = o.sources.Scan(ctx); err != nil {
 		return err
 	}
+	if o.recorded != nil {
+		return o.sameInputs()
+	}
 	// The manifest stands in the order's record and in the bundle; both have to fit into
 	// one turn.
 	raw, err := canonical.Marshal(o.inputs)
@@ -242,6 +256,23 @@ func (a *Admission) resolveInputs(ctx context.Context, o *order) (err error) {
 			"inputs", "give fewer files, or files with shorter paths")
 	}
 	return err
+}
+
+// sameInputs refuses inputs that are not those that the order was submitted with.
+func (o *order) sameInputs() error {
+	was, err := canonical.DigestOf(o.recorded.Inputs)
+	if err != nil {
+		return err
+	}
+	is, err := canonical.DigestOf(o.inputs)
+	if err != nil {
+		return err
+	}
+	if was != is {
+		return reason.New(reason.MaterializeChanged, "the inputs have changed since the work order was submitted", o.origin,
+			"put back what was there, or submit the work order anew")
+	}
+	return nil
 }
 
 // maxManifest bounds the list of all input files, in bytes of canonical JSON.

@@ -114,7 +114,7 @@ func (r *recovery) run(ctx context.Context) (waits string, err error) {
 		case len(plan.Resolve) > 0:
 			err = r.resolve(ctx, plan.Resolve)
 		case plan.Reconcile:
-			err = r.commit(ctx, kernel.Reconciled{Found: environment.Look(ctx, r.provider, r.state)})
+			err = r.commit(ctx, kernel.Reconciled{Found: environment.Look(ctx, r.provider, r.state), Retry: r.dispatcher.Ledger.Retry()})
 		case len(plan.Begin) > 0:
 			err = r.remove(ctx, plan.Begin)
 		default:

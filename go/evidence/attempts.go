@@ -58,7 +58,7 @@ func Attempts(ctx context.Context, j journal.Reader, store *artifact.Store, k ke
 func documents(s kernel.State) map[string]canonical.Digest {
 	fixed := s.Reserved.Digests
 	named := map[string]canonical.Digest{
-		"policy decision": s.Evidence("PolicyDecision"), "ingress receipt": s.Evidence("IngressReceipt"),
+		"policy decision": s.Decision(), "ingress receipt": s.Evidence("IngressReceipt"),
 		"role package": fixed.Role, "context package": fixed.Context, "prompt": fixed.Prompt, "requested actions": fixed.Grant,
 	}
 	if s.Bundle != nil {

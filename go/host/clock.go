@@ -1,6 +1,7 @@
 package host
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"github.com/writ-runtime/writ/go/journal"
@@ -18,3 +19,6 @@ func (c clock) Now() journal.Observation {
 
 // Micros implements ledger.Clock by the monotonic clock.
 func (c clock) Micros() int64 { return time.Since(c.begun).Microseconds() }
+
+// Lot implements ledger.Clock.
+func (c clock) Lot() uint32 { return rand.Uint32() }

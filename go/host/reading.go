@@ -81,7 +81,7 @@ func (r *Reading) Attempt(ctx context.Context, id string) (kernel.State, project
 
 // Decision reads the policy decision of an attempt; ok is false where none was made.
 func (r *Reading) Decision(ctx context.Context, s kernel.State) (record policy.Record, ok bool, err error) {
-	digest := s.Evidence("PolicyDecision")
+	digest := s.Decision()
 	if !digest.Valid() {
 		return policy.Record{}, false, nil
 	}

@@ -12,12 +12,7 @@ import (
 )
 
 // Observation is a reading of one clock. Time enters the journal only so.
-type Observation struct {
-	// Domain names the clock; readings of different domains are never compared.
-	Domain string `json:"domain"`
-	// UnixMilli is the reading in milliseconds since 1970-01-01 UTC.
-	UnixMilli int64 `json:"unix_ms"`
-}
+type Observation = lifecycle.Observation
 
 // Expectation is the version that a subject must have for the batch to be appended:
 // the number of events it has so far, 0 for a subject without any.

@@ -17,10 +17,13 @@ type Reserve struct {
 }
 
 func (c Reserve) decide(d *decision) error {
-	if d.state.Attempt != "" {
-		return wrongState(string(d.state.Attempt), "the work order already has a reserved attempt")
-	}
 	r := c.Reservation
+	if d.state.Attempt != "" {
+		return wrongState(string(d.state.Attempt), "the attempt is reserved already")
+	}
+	if r.Ordinal != d.state.Attempts+1 {
+		return wrongState(string(r.ID), fmt.Sprintf("%d attempts were reserved for the work order, and this one counts itself as number %d", d.state.Attempts, r.Ordinal))
+	}
 	if r.WorkOrder != d.state.WorkOrder || r.Order != d.state.Order.Digest {
 		return reason.New(reason.BundleDigestMismatch, "the reservation is for another work order", string(r.ID),
 			"reserve for the work order that was submitted")
@@ -33,10 +36,19 @@ func (c Reserve) decide(d *decision) error {
 		return err
 	}
 	d.state.Reservation, d.state.Attempt = r.ID, r.Attempt
+	if err := d.of("work_order.reserved", OrderReserved{r.Attempt, r.Ordinal}, g); err != nil {
+		return err
+	}
 	if err := d.of("reservation.created", r, g); err != nil {
 		return err
 	}
 	return d.of("attempt.reserved", Born{r.ID, r.WorkOrder}, g)
+}
+
+// OrderReserved is the body of work_order.reserved.
+type OrderReserved struct {
+	Attempt workorder.AttemptID `json:"attempt"`
+	Ordinal int64               `json:"ordinal"`
 }
 
 // Born is the body of attempt.reserved: where the rest of the attempt stands.

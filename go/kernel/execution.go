@@ -49,6 +49,9 @@ func (c Complete) decide(d *decision) error {
 // an unknown opens reconciliation instead: what is not known is not called failed.
 type Fail struct {
 	Failure
+	// Retry is when and how another attempt may follow, if the failure is of a class
+	// that is retried. Its zero value follows with none.
+	Retry Retry
 }
 
 // Failure is the body of the …failed, …lost and …unknown events.
@@ -87,7 +90,7 @@ func (c Fail) decide(d *decision) error {
 			return err
 		}
 	}
-	return d.conclude("attempt.failed", "work_order.failed", c.Failure)
+	return d.conclude("attempt.failed", "work_order.failed", c.Failure, c.Retry)
 }
 
 // lose marks execution and environment as lost or unknown, each from where it stands.
@@ -118,8 +121,13 @@ func (d *decision) lose(f Failure) error {
 	return nil
 }
 
-// conclude reports the attempt's result and closes attempt and work order with it.
-func (d *decision) conclude(attempt, order lifecycle.Family, f Failure) error {
+// conclude reports the attempt's result and closes the attempt with it. The work order is
+// closed too, unless it may be attempted again.
+func (d *decision) conclude(attempt, order lifecycle.Family, f Failure, again Retry) error {
+	wait := d.retry(f, again)
+	if wait != nil && attempt == "attempt.failed" {
+		attempt = "attempt.retryable_failed"
+	}
 	r := f.result(d.state.Attempt)
 	g, err := report("AttemptResult", r)
 	if err != nil {
@@ -135,6 +143,9 @@ func (d *decision) conclude(attempt, order lifecycle.Family, f Failure) error {
 	} else if err := d.of(attempt, r, g); err != nil {
 		return err
 	}
+	if wait != nil {
+		return d.of("work_order.retry_wait", wait, g)
+	}
 	return d.of(order, struct {
 		Attempt workorder.AttemptID `json:"attempt"`
 	}{d.state.Attempt}, g)
@@ -145,12 +156,14 @@ func (d *decision) conclude(attempt, order lifecycle.Family, f Failure) error {
 // and waits for a person.
 type Reconciled struct {
 	Found protocol.EnvironmentReconciliation
+	// Retry is when and how another attempt may follow a loss.
+	Retry Retry
 }
 
 func (c Reconciled) decide(d *decision) error {
 	cancelled := d.state.CancelReason != ""
 	f := Failure{Conclusion: workorder.Lost, Code: reason.AttemptLost, Detail: "the attempt was lost",
-		Remedy: "run the work order again: nothing had left the environment"}
+		Remedy: "nothing had left the environment: another attempt at the work order is safe"}
 	if first := d.state.Failure; first != nil {
 		// Why it was lost is what a person asks first.
 		f.Stage, f.Code, f.Detail = first.Stage, first.Code, first.Detail
@@ -216,7 +229,7 @@ func (c Reconciled) decide(d *decision) error {
 	if !d.in(AttemptMachine, "reconciling") {
 		return nil
 	}
-	return d.conclude(attempt, order, f)
+	return d.conclude(attempt, order, f, c.Retry)
 }
 
 // unproven opens the reconciliation of a cancellation that was tried and not proven.

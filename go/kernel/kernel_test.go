@@ -547,8 +547,15 @@ func TestAbandon(t *testing.T) {
 	l.do(kernel.Abandon{Failure: kernel.Failure{Conclusion: workorder.Lost, Code: reason.AttemptLost, Detail: "the supervisor is gone"}})
 	l.want(kernel.ReservationMachine, "released")
 	l.want(kernel.AttemptMachine, "failed")
-	l.want(kernel.WorkOrderMachine, "failed")
+	// Nothing had begun, so the next attempt may come.
+	l.want(kernel.WorkOrderMachine, "submitted")
 	l.wantDone(workorder.Lost)
+
+	l = newLife(t)
+	l.reserve()
+	l.do(kernel.Abandon{Failure: kernel.Failure{Conclusion: workorder.Failed, Code: reason.BundleUnpinned, Detail: "no pin"}})
+	l.want(kernel.WorkOrderMachine, "failed")
+	l.wantDone(workorder.Failed)
 }
 
 func TestBlock(t *testing.T) {
@@ -559,5 +566,74 @@ func TestBlock(t *testing.T) {
 	l.wantDone(workorder.Failed)
 	if l.state.Blocked != "no" {
 		t.Errorf("blocked by %q", l.state.Blocked)
+	}
+}
+
+// lost drives an attempt to its loss, of which another attempt may follow.
+func (l *life) lost(retry kernel.Retry) {
+	in := l.running()
+	l.do(kernel.Fence{Why: "its supervisor ended"})
+	for _, i := range in {
+		l.do(l.settle(i, operation.NotApplied))
+	}
+	l.do(kernel.Reconciled{Found: protocol.EnvironmentReconciliation{Resource: l.state.Resource, Gone: true}, Retry: retry})
+}
+
+func TestALossIsRetriedWithinItsBounds(t *testing.T) {
+	at := lifecycle.Observation{Domain: "host", UnixMilli: fixture.Now}
+	for name, tc := range map[string]struct {
+		retry  kernel.Retry
+		cancel bool
+		want   lifecycle.State
+	}{
+		"a first loss":              {kernel.Retry{At: at, Lot: 250}, false, "retry_wait"},
+		"without a clock":           {kernel.Retry{}, false, "failed"},
+		"after being asked to stop": {kernel.Retry{At: at}, true, "cancelled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLife(t)
+			if tc.cancel {
+				in := l.running()
+				l.do(kernel.RequestCancel{CancelRequested: kernel.CancelRequested{Reason: "asked"}}, kernel.Fence{Why: "gone"})
+				for _, i := range in {
+					l.do(l.settle(i, operation.NotApplied))
+				}
+				l.do(kernel.Reconciled{Found: protocol.EnvironmentReconciliation{Resource: l.state.Resource, Gone: true}, Retry: tc.retry})
+			} else {
+				l.lost(tc.retry)
+			}
+			l.want(kernel.WorkOrderMachine, tc.want)
+		})
+	}
+	l := newLife(t)
+	l.lost(kernel.Retry{At: at, Lot: 250})
+	l.want(kernel.AttemptMachine, "retryable_failed")
+	wait := l.state.Retry
+	if wait == nil || wait.DelayMillis != 1250 || wait.JitterMillis != 250 || wait.NotBefore.UnixMilli != fixture.Now+1250 {
+		t.Fatalf("it waits for %+v", wait)
+	}
+	early, other := wait.NotBefore, wait.NotBefore
+	early.UnixMilli--
+	other.Domain = "another clock"
+	l.refused(reason.KernelWrongState, kernel.RetryReady{Now: early})
+	l.refused(reason.KernelWrongState, kernel.RetryReady{Now: other})
+	l.do(kernel.RetryReady{Now: wait.NotBefore})
+	l.want(kernel.WorkOrderMachine, "ready")
+	if l.state.Retry != nil {
+		t.Errorf("it still waits for %+v", l.state.Retry)
+	}
+}
+
+// Ordinals count: none is given twice, and none is left out.
+func TestOrdinalsCount(t *testing.T) {
+	l := newLife(t)
+	l.do(fixture.Submit())
+	r := fixture.Reserved(t, l.kernel)
+	r.Ordinal = 2
+	l.refused(reason.KernelWrongState, kernel.Reserve{Reservation: r})
+	r.Ordinal = 1
+	l.do(kernel.Reserve{Reservation: r})
+	if l.state.Attempts != 1 {
+		t.Errorf("%d attempts", l.state.Attempts)
 	}
 }

@@ -62,6 +62,13 @@ func (k Kernel) absorb(s *State, e lifecycle.Event) error {
 		s.Blocked = b.Why
 	case "work_order.ready":
 		s.Blocked = ""
+	case "work_order.reserved":
+		s.Attempts++
+	case "work_order.retry_wait":
+		s.Retry = new(RetryWait)
+		return canonical.Decode(e.Body, s.Retry)
+	case "work_order.retry_ready":
+		s.Retry = nil
 	case "reservation.created":
 		if err := canonical.Decode(e.Body, &s.Reserved); err != nil {
 			return err

@@ -46,6 +46,12 @@ type State struct {
 
 	Order    Submitted
 	Reserved workorder.Reservation
+	// Attempts counts the attempts that were reserved for the work order so far, this one
+	// included.
+	Attempts int64
+	// Retry says what the work order waits for before its next attempt; nil when it does
+	// not wait for one.
+	Retry *RetryWait
 	// Bundle is nil until the attempt is activated.
 	Bundle *attemptbundle.Compiled
 	// Generation is the fence's generation, 0 before the reservation.
@@ -97,6 +103,14 @@ func (s State) Subjects() []lifecycle.Subject { return slices.Sorted(maps.Keys(s
 
 // Evidence returns the digest of the newest receipt or report of the given name.
 func (s State) Evidence(name string) canonical.Digest { return s.evidence[name] }
+
+// Decision is the digest of the policy decision on the attempt; empty before one was made.
+func (s State) Decision() canonical.Digest {
+	if s.Bundle != nil {
+		return s.Bundle.Bundle().Policy.Decision
+	}
+	return s.evidence["PolicyDecision"]
+}
 
 // Operation returns the operation of a key, and whether it was ever intended.
 func (s State) Operation(key operation.Key) (Operation, bool) {

@@ -74,6 +74,23 @@ func (c Abandon) decide(d *decision) error {
 	if err := d.of("attempt.abandoned", c.Failure.result(d.state.Attempt), g); err != nil {
 		return err
 	}
+	if c.Conclusion == workorder.Lost && d.state.Attempts < maxUnactivated {
+		return nil // Nothing had begun: the work order waits for its next attempt as before.
+	}
+	return d.of("work_order.preparation_failed", c.Failure, g)
+}
+
+// Unpreparable closes a work order that no further attempt can be prepared for: what it
+// names is not there any more, or is not what it was.
+type Unpreparable struct {
+	Failure
+}
+
+func (c Unpreparable) decide(d *decision) error {
+	g, err := report("FailureReport", c.Failure)
+	if err != nil {
+		return err
+	}
 	return d.of("work_order.preparation_failed", c.Failure, g)
 }
 

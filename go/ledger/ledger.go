@@ -30,8 +30,8 @@ type Effect interface {
 // Turn is what one durable commit takes together, in order: what became known, what
 // follows from it, and which operations begin.
 type Turn struct {
-	// Fence is the right the turn is taken under; the zero fence is that of a
-	// submission, before any attempt exists.
+	// Fence is the right the turn is taken under; the zero fence is that of a turn before
+	// any attempt exists.
 	Fence    workorder.Fence
 	Commands []kernel.Command
 	// Blobs are the small artifacts that the turn's documents name by digest.
@@ -72,12 +72,14 @@ type attempt struct {
 	loaded bool
 }
 
-// Clock is where time comes from. Nothing else in the ledger asks for it.
+// Clock is where time and chance come from. Nothing else in the ledger asks for either.
 type Clock interface {
 	// Now is a reading that may be recorded.
 	Now() journal.Observation
 	// Micros is a monotonic reading in microseconds, good for differences only.
 	Micros() int64
+	// Lot is a number drawn by lot, for delays that many must not share.
+	Lot() uint32
 }
 
 // New returns a ledger over an open journal.
@@ -88,16 +90,28 @@ func New(j journal.Store, k kernel.Kernel, clock Clock) *Ledger {
 // Kernel is what the ledger decides with.
 func (l *Ledger) Kernel() kernel.Kernel { return l.kernel }
 
+// Retry is what another attempt follows from, as of now.
+func (l *Ledger) Retry() kernel.Retry { return kernel.Retry{At: l.clock.Now(), Lot: l.clock.Lot()} }
+
 // Now is a reading of the ledger's clock.
 func (l *Ledger) Now() journal.Observation { return l.clock.Now() }
 
-// Submit commits the first turn of an attempt: its work order and its reservation.
-func (l *Ledger) Submit(ctx context.Context, id workorder.AttemptID, t Turn) (Opened, error) {
+// Reserve commits the first turn of an attempt: its reservation, and for the first attempt
+// the submission of its work order. order is the state of the work order, as Order
+// returned it, and the zero state where there is none yet.
+func (l *Ledger) Reserve(ctx context.Context, order kernel.State, id workorder.AttemptID, t Turn) (Opened, error) {
 	a := l.attempt(id)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.loaded = true
-	return l.commit(ctx, id, a, t)
+	a.state, a.loaded = order, true
+	return l.commit(ctx, string(id), a, t)
+}
+
+// CommitOrder commits a turn on a work order, of which no attempt is under way. order is
+// its state, as Order returned it, and the zero state for a submission. A conflict means
+// that something happened to the work order meanwhile: look again.
+func (l *Ledger) CommitOrder(ctx context.Context, order kernel.State, id workorder.ID, t Turn) (Opened, error) {
+	return l.commit(ctx, string(id), &attempt{state: order, loaded: true}, t)
 }
 
 // InDoubtError says that it is not known whether a turn became durable: the journal
@@ -129,7 +143,7 @@ func (l *Ledger) Commit(ctx context.Context, t Turn) (Opened, error) {
 			fmt.Sprintf("the turn is taken under generation %d, the fence is at generation %d", t.Fence.Generation, a.state.Generation),
 			string(t.Fence.Attempt), "stop: a newer owner has the attempt")
 	}
-	return l.commit(ctx, t.Fence.Attempt, a, t)
+	return l.commit(ctx, string(t.Fence.Attempt), a, t)
 }
 
 // onlyFacts reports whether a turn begins and changes nothing: facts are taken
@@ -144,7 +158,7 @@ func onlyFacts(commands []kernel.Command) bool {
 }
 
 // commit decides and appends. Preconditions: a.mu is held, a is loaded.
-func (l *Ledger) commit(ctx context.Context, id workorder.AttemptID, a *attempt, t Turn) (Opened, error) {
+func (l *Ledger) commit(ctx context.Context, scope string, a *attempt, t Turn) (Opened, error) {
 	d, err := l.kernel.Decide(a.state, t.Commands...)
 	if err != nil {
 		return Opened{}, err
@@ -153,7 +167,7 @@ func (l *Ledger) commit(ctx context.Context, id workorder.AttemptID, a *attempt,
 	if len(d.Events) == 0 {
 		return opened, nil
 	}
-	batch, err := l.batch(id, a.state, d, t)
+	batch, err := l.batch(scope, a.state, d, t)
 	if err != nil {
 		return Opened{}, err
 	}
@@ -179,9 +193,10 @@ func (l *Ledger) commit(ctx context.Context, id workorder.AttemptID, a *attempt,
 	return opened, nil
 }
 
-// batch encodes a decision. The identity counts the attempt's events, so that a turn
-// whose acknowledgement was lost is recognised when it is committed again.
-func (l *Ledger) batch(id workorder.AttemptID, before kernel.State, d kernel.Decision, t Turn) (journal.Batch, error) {
+// batch encodes a decision. The identity counts the events that scope, an attempt or a work
+// order, had before, so that a turn whose acknowledgement was lost is recognised when it
+// is committed again.
+func (l *Ledger) batch(scope string, before kernel.State, d kernel.Decision, t Turn) (journal.Batch, error) {
 	var count uint64
 	var expect []journal.Expectation
 	seen := map[lifecycle.Subject]bool{}
@@ -192,7 +207,7 @@ func (l *Ledger) batch(id workorder.AttemptID, before kernel.State, d kernel.Dec
 		}
 	}
 	count = before.Events()
-	identity, err := operation.NewKey(Namespace, string(id), "ledger", "turn", "after-"+strconv.FormatUint(count, 10))
+	identity, err := operation.NewKey(Namespace, scope, "ledger", "turn", "after-"+strconv.FormatUint(count, 10))
 	if err != nil {
 		return journal.Batch{}, err
 	}

@@ -1,11 +1,11 @@
 package ledger_test
 
 import (
-	"github.com/writ-runtime/writ/go/workorder"
 	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
+	"github.com/writ-runtime/writ/go/workorder"
 	"os"
 	"strings"
 	"sync"
@@ -89,7 +89,7 @@ func (l *life) refused(code reason.Code, t ledger.Turn) {
 
 func (l *life) submit() {
 	l.t.Helper()
-	opened, err := l.ledger.Submit(l.t.Context(), fixture.Attempt, ledger.Turn{
+	opened, err := l.ledger.Reserve(l.t.Context(), kernel.State{}, fixture.Attempt, ledger.Turn{
 		Commands: []kernel.Command{fixture.Submit(), kernel.Reserve{Reservation: fixture.Reserved(l.t, l.ledger.Kernel())}}, Actor: "uid:0",
 	})
 	if err != nil {

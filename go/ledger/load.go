@@ -57,6 +57,24 @@ func (l *Ledger) load(ctx context.Context, id workorder.AttemptID, a *attempt) e
 	return nil
 }
 
+// Order returns what the journal says about a work order, without any of its attempts. The
+// error is a *reason.Refusal for a work order that it does not know.
+func (l *Ledger) Order(ctx context.Context, id workorder.ID) (kernel.State, error) {
+	return LoadOrder(ctx, l.journal, l.kernel, id)
+}
+
+// LoadOrder rebuilds the state of a work order from the journal alone.
+func LoadOrder(ctx context.Context, j journal.Reader, k kernel.Kernel, id workorder.ID) (kernel.State, error) {
+	events, err := j.Events(ctx, lifecycle.Of(kernel.WorkOrderMachine, string(id)))
+	if err != nil {
+		return kernel.State{}, err
+	}
+	if len(events) == 0 {
+		return kernel.State{}, reason.New(reason.IDUnknown, "no work order has this id", string(id), "list the work orders with `writ status`")
+	}
+	return replay(k, string(id), events)
+}
+
 // Load rebuilds the state of an attempt from the journal alone.
 func Load(ctx context.Context, j journal.Reader, k kernel.Kernel, id workorder.AttemptID) (kernel.State, error) {
 	subject := lifecycle.Of(kernel.AttemptMachine, string(id))
@@ -88,11 +106,17 @@ func Load(ctx context.Context, j journal.Reader, k kernel.Kernel, id workorder.A
 		}
 		events = append(events, more...)
 	}
+	return replay(k, string(id), events)
+}
+
+// replay reduces events in the order in which they were recorded.
+func replay(k kernel.Kernel, what string, events []journal.Recorded) (kernel.State, error) {
 	slices.SortFunc(events, journal.Order)
 	var s kernel.State
+	var err error
 	for _, e := range events {
 		if s, err = k.Reduce(s, e.Event); err != nil {
-			return kernel.State{}, fmt.Errorf("replay of %s at turn %d: %w", id, e.Sequence, err)
+			return kernel.State{}, fmt.Errorf("replay of %s at turn %d: %w", what, e.Sequence, err)
 		}
 	}
 	return s, nil

@@ -20,7 +20,27 @@ type Index struct {
 	// Sequence is the last batch that the index covers, Chain the chain after it.
 	Sequence uint64           `json:"sequence"`
 	Chain    canonical.Digest `json:"chain,omitempty"`
+	Orders   []Order          `json:"work_orders"`
 	Attempts []Attempt        `json:"attempts"`
+}
+
+// Order is one row of the index: a work order.
+type Order struct {
+	ID    workorder.ID `json:"id"`
+	Title string       `json:"title"`
+	Mode  string       `json:"mode"`
+	Tool  string       `json:"tool"`
+	// State is where it stands; Blocked says why it waits, empty if it does not.
+	State   lifecycle.State `json:"state"`
+	Blocked string          `json:"blocked"`
+	// Attempts counts the attempts that were reserved for it, Last is the newest of them.
+	Attempts int                 `json:"attempts"`
+	Last     workorder.AttemptID `json:"last_attempt,omitempty"`
+	// Retry is what it waits for before its next attempt, nil if it does not.
+	Retry *kernel.RetryWait `json:"retry"`
+	// Submitted and Changed are recorded clock readings in milliseconds since 1970 UTC.
+	Submitted int64 `json:"submitted_unix_ms"`
+	Changed   int64 `json:"changed_unix_ms"`
 }
 
 // Attempt is one row of the index: an attempt, with its work order.
@@ -51,7 +71,7 @@ const pageSize = 500
 
 // Build reads the whole journal, page by page, and returns its index.
 func Build(ctx context.Context, j journal.Reader, registry *lifecycle.Registry) (*Index, error) {
-	b := &builder{registry: registry, standings: map[lifecycle.Subject]lifecycle.State{}, orders: map[workorder.ID]*orderRow{}, attempts: map[workorder.AttemptID]*Attempt{}}
+	b := &builder{registry: registry, standings: map[lifecycle.Subject]lifecycle.State{}, orders: map[workorder.ID]*Order{}, attempts: map[workorder.AttemptID]*Attempt{}}
 	for {
 		page, err := j.Page(ctx, b.index.Sequence, pageSize)
 		if err != nil {
@@ -75,8 +95,8 @@ func (a Attempt) Terminal(registry *lifecycle.Registry) bool {
 	return a.Open == 0 && attempts.Terminal(a.State) && (a.Environment == "" || environments.Terminal(a.Environment))
 }
 
-// Find returns the attempt whose id, or whose work order's id, begins with prefix, and
-// every candidate when it is not exactly one.
+// Find returns the attempt whose id begins with prefix, or the newest one of the work order
+// whose id does, and every candidate when it is not exactly one.
 func (x *Index) Find(prefix string) (*Attempt, []Attempt) {
 	var found []Attempt
 	for _, a := range x.Attempts {
@@ -84,22 +104,22 @@ func (x *Index) Find(prefix string) (*Attempt, []Attempt) {
 			found = append(found, a)
 		}
 	}
-	if len(found) == 1 {
-		return &found[0], found
+	if n := len(found); n == 1 || n > 1 && strings.HasPrefix(prefix, workorder.IDPrefix) && one(found) {
+		return &found[n-1], found
 	}
 	return nil, found
 }
 
-type orderRow struct {
-	title, mode, tool, blocked string
-	state                      lifecycle.State
+// one reports whether all attempts are of one work order.
+func one(attempts []Attempt) bool {
+	return !slices.ContainsFunc(attempts, func(a Attempt) bool { return a.WorkOrder != attempts[0].WorkOrder })
 }
 
 type builder struct {
 	registry  *lifecycle.Registry
 	index     Index
 	standings map[lifecycle.Subject]lifecycle.State
-	orders    map[workorder.ID]*orderRow
+	orders    map[workorder.ID]*Order
 	attempts  map[workorder.AttemptID]*Attempt
 }
 
@@ -123,7 +143,7 @@ func (b *builder) event(e lifecycle.Event, before, now lifecycle.State, at int64
 	id := e.Subject.ID()
 	switch e.Subject.Machine() {
 	case kernel.WorkOrderMachine:
-		return b.order(workorder.ID(id), e, now)
+		return b.order(workorder.ID(id), e, now, at)
 	case kernel.AttemptMachine:
 		return b.attempt(workorder.AttemptID(id), e, now, at)
 	case kernel.ExecutionMachine:
@@ -162,13 +182,13 @@ func (b *builder) row(id workorder.AttemptID, at int64) *Attempt {
 	return a
 }
 
-func (b *builder) order(id workorder.ID, e lifecycle.Event, now lifecycle.State) error {
+func (b *builder) order(id workorder.ID, e lifecycle.Event, now lifecycle.State, at int64) error {
 	o := b.orders[id]
 	if o == nil {
-		o = new(orderRow)
+		o = &Order{ID: id, Submitted: at}
 		b.orders[id] = o
 	}
-	o.state = now
+	o.State, o.Changed = now, at
 	switch e.Family {
 	case "work_order.submitted":
 		var s kernel.Submitted
@@ -179,15 +199,26 @@ func (b *builder) order(id workorder.ID, e lifecycle.Event, now lifecycle.State)
 		if err := canonical.Decode(s.Order, &w); err != nil {
 			return err
 		}
-		o.title, o.mode, o.tool = w.Title, w.Mode, w.Tool.Name
+		o.Title, o.Mode, o.Tool = w.Title, w.Mode, w.Tool.Name
 	case "work_order.blocked_policy":
 		var blocked kernel.Blocked
 		if err := canonical.Decode(e.Body, &blocked); err != nil {
 			return err
 		}
-		o.blocked = blocked.Why
+		o.Blocked = blocked.Why
 	case "work_order.ready":
-		o.blocked = ""
+		o.Blocked = ""
+	case "work_order.reserved":
+		var r kernel.OrderReserved
+		if err := canonical.Decode(e.Body, &r); err != nil {
+			return err
+		}
+		o.Attempts, o.Last = o.Attempts+1, r.Attempt
+	case "work_order.retry_wait":
+		o.Retry = new(kernel.RetryWait)
+		return canonical.Decode(e.Body, o.Retry)
+	case "work_order.retry_ready":
+		o.Retry = nil
 	}
 	return nil
 }
@@ -214,10 +245,15 @@ func (b *builder) finish() *Index {
 	b.index.Attempts = make([]Attempt, 0, len(b.attempts))
 	for _, a := range b.attempts {
 		if o := b.orders[a.WorkOrder]; o != nil {
-			a.Title, a.Mode, a.Tool, a.Order, a.Blocked = o.title, o.mode, o.tool, o.state, o.blocked
+			a.Title, a.Mode, a.Tool, a.Order, a.Blocked = o.Title, o.Mode, o.Tool, o.State, o.Blocked
 		}
 		b.index.Attempts = append(b.index.Attempts, *a)
 	}
+	b.index.Orders = make([]Order, 0, len(b.orders))
+	for _, o := range b.orders {
+		b.index.Orders = append(b.index.Orders, *o)
+	}
+	slices.SortFunc(b.index.Orders, func(a, c Order) int { return strings.Compare(string(a.ID), string(c.ID)) })
 	slices.SortFunc(b.index.Attempts, func(a, c Attempt) int { return strings.Compare(string(a.ID), string(c.ID)) })
 	return &b.index
 }

@@ -67,7 +67,7 @@ func TestIndex(t *testing.T) {
 	turn("writ/a/ledger/turn/2", kernel.Abandon{Failure: kernel.Failure{Conclusion: workorder.Lost, Detail: "test"}})
 	x = build()
 	a := x.Attempts[0]
-	if !a.Terminal(k.Transitions()) || a.Result == nil || a.Result.Conclusion != workorder.Lost || a.Order != "failed" || x.Sequence != 2 {
+	if !a.Terminal(k.Transitions()) || a.Result == nil || a.Result.Conclusion != workorder.Lost || a.Order != "submitted" || x.Sequence != 2 {
 		t.Errorf("%+v", a)
 	}
 	for prefix, want := range map[string]bool{string(fixture.Attempt): true, string(fixture.WorkOrder)[:8]: true, "att_": true, "att_f": false} {

@@ -716,6 +716,16 @@ func (c Code) row() (exit Exit, summary string, ok bool) {
 	return "", "", false
 }
 
+// Transient reports whether another attempt may come out otherwise: a failure for this
+// reason, and for no other, may be retried.
+func (c Code) Transient() bool {
+	switch c {
+	case AdapterUnavailable, AttemptLost, EnvironmentDead:
+		return true
+	}
+	return false
+}
+
 // Exits returns every registered exit in the order of the registry.
 func Exits() []Exit {
 	return []Exit{

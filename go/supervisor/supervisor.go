@@ -122,7 +122,9 @@ func (d *drive) turn() (bool, error) {
 	case len(plan.Resolve) > 0:
 		return true, d.resolve(preview.State, plan.Resolve)
 	case plan.Reconcile:
-		d.pending = append(d.pending, kernel.Reconciled{Found: environment.Look(d.closing(), d.attempt.Provider, preview.State)})
+		d.pending = append(d.pending, kernel.Reconciled{
+			Found: environment.Look(d.closing(), d.attempt.Provider, preview.State), Retry: d.attempt.Ledger.Retry(),
+		})
 		return true, nil
 	case len(plan.Begin) > 0:
 		for _, in := range plan.Begin {
@@ -295,7 +297,7 @@ func (d *drive) fail(stage operation.Kind, out operation.Outcome) {
 		return
 	}
 	f := kernel.Failure{Conclusion: conclusion(stage, out), Stage: string(stage), Code: out.Code, Detail: out.Detail, Remedy: out.Remedy}
-	d.pending = append(d.pending, kernel.Fail{Failure: f})
+	d.pending = append(d.pending, kernel.Fail{Failure: f, Retry: d.attempt.Ledger.Retry()})
 }
 
 // ours reports whether a stage is a call to the provider, whose word is the host's own.

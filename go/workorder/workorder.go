@@ -126,8 +126,10 @@ type Retention struct {
 
 // Limits are the ceilings of one attempt.
 type Limits struct {
-	Calls      int64  `json:"calls,omitempty"`
-	Retries    int64  `json:"retries,omitempty"`
+	Calls int64 `json:"calls,omitempty"`
+	// Retries are further attempts after a loss or a declared transient failure; nil takes
+	// the deployment's default.
+	Retries    *int64 `json:"retries,omitempty"`
 	Repairs    int64  `json:"repairs,omitempty"`
 	Tokens     int64  `json:"tokens,omitempty"`
 	WallMillis int64  `json:"wall_ms,omitempty"`

@@ -138,7 +138,7 @@ func (l *life) live(ctx context.Context) error {
 	defer l.ledger.Forget(l.reservation.Attempt)
 	submit := fixture.Submit()
 	submit.ID = l.reservation.WorkOrder
-	opened, err := l.ledger.Submit(ctx, l.reservation.Attempt, ledger.Turn{
+	opened, err := l.ledger.Reserve(ctx, kernel.State{}, l.reservation.Attempt, ledger.Turn{
 		Commands: []kernel.Command{submit, kernel.Reserve{Reservation: l.reservation}}, Actor: "uid:0",
 	})
 	if err != nil {
@@ -232,3 +232,4 @@ func (still) Now() journal.Observation {
 	return journal.Observation{Domain: "fixture", UnixMilli: fixture.Now}
 }
 func (still) Micros() int64 { return 0 }
+func (still) Lot() uint32   { return 0 }

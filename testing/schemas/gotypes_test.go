@@ -81,6 +81,9 @@ func goTypes() map[string]reflect.Type {
 		"event/reduction":        reflect.TypeFor[kernel.Reduction](),
 		"event/requested":        reflect.TypeFor[kernel.Requested](),
 		"event/reservation":      reflect.TypeFor[workorder.Reservation](),
+		"event/observation":      reflect.TypeFor[lifecycle.Observation](),
+		"event/reserved":         reflect.TypeFor[kernel.OrderReserved](),
+		"event/retry_wait":       reflect.TypeFor[kernel.RetryWait](),
 		"event/result":           reflect.TypeFor[workorder.Result](),
 		"event/submitted":        reflect.TypeFor[kernel.Submitted](),
 

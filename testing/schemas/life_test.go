@@ -45,6 +45,7 @@ func (fixed) Now() journal.Observation {
 	return journal.Observation{Domain: "fixture", UnixMilli: fixture.Now}
 }
 func (fixed) Micros() int64 { return 0 }
+func (fixed) Lot() uint32   { return 0 }
 
 // answers is an effect whose outcome is given.
 type answers operation.Outcome
@@ -125,7 +126,7 @@ func (l *life) submit() {
 	submit := fixture.Submit()
 	submit.Submitted.Order = canonicalize(l.t, []byte(order))
 	submit.Submitted.Schema, submit.Ingress = fixture.Digest("schema"), delivered.Digest
-	opened, err := l.ledger.Submit(l.t.Context(), fixture.Attempt, ledger.Turn{
+	opened, err := l.ledger.Reserve(l.t.Context(), kernel.State{}, fixture.Attempt, ledger.Turn{
 		Commands: []kernel.Command{submit, kernel.Reserve{Reservation: fixture.Reserved(l.t, l.ledger.Kernel())}},
 		Blobs:    append(packages(l.t), delivered.Blob), Actor: "uid:1000", Cause: delivery,
 	})
@@ -300,6 +301,33 @@ func lives() map[string]func(t testing.TB) *life {
 			l.turn(nil, resolved...)
 			l.next(nil, kernel.Reconciled{Found: protocol.EnvironmentReconciliation{Resource: l.state.Resource, WasAlive: true, Gone: true}})
 			l.remove()
+			return l.finish()
+		},
+		"retried": func(t testing.TB) *life {
+			l := newLife(t)
+			l.complete()
+			l.turn(nil, kernel.Fence{Why: "its supervisor ended"})
+			var resolved []kernel.Command
+			for _, in := range l.state.Open() {
+				s, err := l.ledger.Resolve(t.Context(), l.state, in, answers{Knowledge: operation.NotApplied, Code: reason.OperationDissolved, Detail: "it died with the name"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				resolved = append(resolved, s)
+			}
+			l.turn(nil, resolved...)
+			retry := l.ledger.Retry()
+			l.next(nil, kernel.Reconciled{Found: protocol.EnvironmentReconciliation{Resource: l.state.Resource, WasAlive: true, Gone: true}, Retry: retry})
+			l.remove()
+			order, err := l.ledger.Order(t.Context(), l.state.WorkOrder)
+			if err != nil {
+				t.Fatal(err)
+			}
+			retry.At.UnixMilli += order.Retry.DelayMillis
+			_, err = l.ledger.CommitOrder(t.Context(), order, order.WorkOrder, ledger.Turn{Commands: []kernel.Command{kernel.RetryReady{Now: retry.At}}, Actor: "uid:1000"})
+			if err != nil {
+				t.Fatal(err)
+			}
 			return l.finish()
 		},
 	}

@@ -24,9 +24,11 @@ type exit struct {
 }
 
 type reason struct {
-	Code    string `json:"code"`
-	Exit    string `json:"exit"`
-	Summary string `json:"summary"`
+	Code string `json:"code"`
+	Exit string `json:"exit"`
+	// Transient says that another attempt may come out otherwise.
+	Transient bool   `json:"transient,omitempty"`
+	Summary   string `json:"summary"`
 }
 
 // Generate returns the formatted Go source for the registry, or an error that names the first wrong row. The
@@ -80,6 +82,17 @@ func writeTables(b *bytes.Buffer, r registry) {
 		fmt.Fprintf(b, "\tcase %s:\n\t\treturn %s, %q, true\n", constName(c.Code), exitName(c.Exit), c.Summary)
 	}
 	b.WriteString("\t}\n\treturn \"\", \"\", false\n}\n\n")
+	var transient []string
+	for _, c := range r.Reasons {
+		if c.Transient {
+			transient = append(transient, constName(c.Code))
+		}
+	}
+	b.WriteString("// Transient reports whether another attempt may come out otherwise: a failure for this\n// reason, and for no other, may be retried.\nfunc (c Code) Transient() bool {\n\tswitch c {\n")
+	if len(transient) > 0 {
+		fmt.Fprintf(b, "\tcase %s:\n\t\treturn true\n", strings.Join(transient, ", "))
+	}
+	b.WriteString("\t}\n\treturn false\n}\n\n")
 	b.WriteString("// Exits returns every registered exit in the order of the registry.\nfunc Exits() []Exit {\n\treturn []Exit{\n")
 	for _, e := range r.Exits {
 		fmt.Fprintf(b, "\t\t%s,\n", exitName(e.Name))
