@@ -14,6 +14,7 @@ import (
 	"github.com/writ-runtime/writ/go/attemptbundle"
 	"github.com/writ-runtime/writ/go/confine"
 	"github.com/writ-runtime/writ/go/environment"
+	"github.com/writ-runtime/writ/go/environment/wasm"
 	"github.com/writ-runtime/writ/go/executor"
 	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/ledger"
@@ -39,12 +40,11 @@ func TestMain(m *testing.M) {
 	os.Exit(built.Run(m, func(b *built.Builder) { programs = b }))
 }
 
-// host is what the attempts of one test share: the pinned programs, and a provider.
+// host is what the attempts of one test share.
 type host struct {
-	set        *pin.Set
-	starter    *confine.Starter
-	provider   environment.Provider
-	workspaces string
+	set     *pin.Set
+	starter *confine.Starter
+	cache   string
 	// sockets is short: a path of a test is too long for sockets.
 	sockets string
 }
@@ -52,10 +52,9 @@ type host struct {
 func newHost(t *testing.T) *host {
 	t.Helper()
 	adapter := programs.Path(t, "WRIT_TEST_REFERENCELOCAL", "github.com/writ-runtime/writ/plugins/adapters/referencelocal")
-	h := &host{workspaces: t.TempDir(), starter: parts.Starter(t)}
+	h := &host{starter: parts.Starter(t), cache: parts.Cache(t)}
 	h.set = parts.Pin(t, parts.Worker(t, programs), parts.Empty(t, programs),
 		parts.Adapter("reference-local", adapter, filepath.Join("..", "..", "plugins", "adapters", "referencelocal", "manifest.json")))
-	h.provider = parts.Provider(t, h.set, h.starter, h.workspaces)
 	var err error
 	if h.sockets, err = os.MkdirTemp("", "wt"); err != nil {
 		t.Fatal(err)
@@ -68,8 +67,10 @@ func newHost(t *testing.T) *host {
 // between the supervisor and them.
 type rig struct {
 	*fixture.Admitted
-	t    *testing.T
-	host *host
+	t          *testing.T
+	host       *host
+	provider   environment.Provider
+	workspaces string
 	// attempt is what run runs.
 	attempt supervisor.Attempt
 
@@ -90,9 +91,10 @@ func (h *host) newRig(t *testing.T, change func(*attemptbundle.Bundle)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, host: h}
+	r := &rig{t: t, host: h, workspaces: t.TempDir()}
+	r.provider = wasm.New(h.set, h.starter, r.workspaces, h.cache)
 	r.Admitted = fixture.Admit(t, func(b *attemptbundle.Bundle) {
-		parts.Order(t, b, h.provider, h.set, "empty")
+		parts.Order(t, b, r.provider, h.set, "empty")
 		b.Pins.Adapter = attemptbundle.Pin{Name: adapter.Name, Version: adapter.Version, Digest: adapter.Digest}
 		b.Outputs.Policy.Paths = []protocol.Declared{{Path: "ok", MediaType: "text/plain", Required: true}}
 		b.Outputs.Result, b.Outputs.Schema = "", ""
@@ -101,7 +103,7 @@ func (h *host) newRig(t *testing.T, change func(*attemptbundle.Bundle)) *rig {
 		}
 	})
 	fence := r.State.Fence()
-	env, err := h.provider.Open(environment.Order{Bundle: r.Bundle, Fence: fence, Resource: fence.ResourceName()})
+	env, err := r.provider.Open(environment.Order{Bundle: r.Bundle, Fence: fence, Resource: fence.ResourceName()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +116,7 @@ func (h *host) newRig(t *testing.T, change func(*attemptbundle.Bundle)) *rig {
 		t.Fatal(err)
 	}
 	r.attempt = supervisor.Attempt{
-		Bundle: r.Bundle, First: []kernel.Command{r.Activation()}, Ledger: r.Ledger, Environment: between{env, r}, Provider: h.provider,
+		Bundle: r.Bundle, First: []kernel.Command{r.Activation()}, Ledger: r.Ledger, Environment: between{env, r}, Provider: r.provider,
 		Executor: r.adapter, Artifacts: store, Inputs: admission.NewSources(docs, []workorder.Input{{Name: "docs", Source: docs}}), Actor: "uid:0",
 	}
 	return r

@@ -50,7 +50,7 @@ func TestDestroyFollowsAFailedCleanup(t *testing.T) {
 			if at := s.Of(kernel.EnvironmentMachine).State; at != "destroyed" {
 				t.Errorf("the environment is %s", at)
 			}
-			if left, err := os.ReadDir(h.workspaces); err != nil || len(left) != 0 {
+			if left, err := os.ReadDir(r.workspaces); err != nil || len(left) != 0 {
 				t.Errorf("left behind: %v, %v", left, err)
 			}
 		})
@@ -60,8 +60,7 @@ func TestDestroyFollowsAFailedCleanup(t *testing.T) {
 // What cannot be destroyed is tried as often as the bundle says, and then stays owed: the
 // journal has an environment that is not destroyed, and a person is asked for.
 func TestObligationToDestroyStays(t *testing.T) {
-	h := newHost(t)
-	r := h.newRig(t, nil)
+	r := newHost(t).newRig(t, nil)
 	tries := int(r.Bundle.Bundle().Reconciliation.Tries)
 	r.gone = func() (bool, error) { return false, nil }
 	r.destroy = times(tries+1, operation.Refused(operation.NotApplied, reason.New(reason.EnvironmentStillAlive, "it stands", "", "")))
@@ -82,7 +81,7 @@ func TestObligationToDestroyStays(t *testing.T) {
 		t.Errorf("the attempt ended %+v", s.Result)
 	}
 	// It stood all the while.
-	if found, err := h.provider.Reconcile(t.Context(), s.Resource); err != nil || !found.WasAlive || !found.Gone {
+	if found, err := r.provider.Reconcile(t.Context(), s.Resource); err != nil || !found.WasAlive || !found.Gone {
 		t.Errorf("found %+v, %v", found, err)
 	}
 }

@@ -1,5 +1,5 @@
-// Package parts gives tests the real parts of a host: programs pinned in a lock, and the
-// wasm provider that runs them.
+// Package parts gives tests the real parts of a host: programs that are pinned in a lock,
+// and what starts them.
 package parts
 
 import (
@@ -82,15 +82,14 @@ func Starter(t testing.TB) *confine.Starter {
 	return s
 }
 
-// Provider returns a wasm provider over the pinned programs that names resources in the
-// folder workspaces.
-func Provider(t testing.TB, set *pin.Set, starter *confine.Starter, workspaces string) *wasm.Provider {
+// Cache makes a folder in which a provider keeps compiled code.
+func Cache(t testing.TB) string {
 	t.Helper()
-	cache := t.TempDir()
-	if err := os.Chmod(cache, 0o700); err != nil {
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return wasm.New(set, starter, workspaces, cache)
+	return dir
 }
 
 // Order makes a bundle order a pinned tool in an environment of the provider.

@@ -10,6 +10,7 @@ import (
 	"github.com/writ-runtime/writ/go/attemptbundle"
 	"github.com/writ-runtime/writ/go/attestation"
 	"github.com/writ-runtime/writ/go/environment"
+	"github.com/writ-runtime/writ/go/environment/wasm"
 	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/ledger"
 	"github.com/writ-runtime/writ/go/operation"
@@ -42,10 +43,10 @@ type rig struct {
 func newRig(t *testing.T, ordered, pinned *pin.Set, tool string, arguments ...string) *rig {
 	t.Helper()
 	r := &rig{t: t, workspaces: t.TempDir()}
-	starter := parts.Starter(t)
-	r.provider = parts.Provider(t, pinned, starter, r.workspaces)
+	starter, cache := parts.Starter(t), parts.Cache(t)
+	r.provider = wasm.New(pinned, starter, r.workspaces, cache)
 	r.Admitted = fixture.Admit(t, func(b *attemptbundle.Bundle) {
-		parts.Order(t, b, parts.Provider(t, ordered, starter, r.workspaces), ordered, tool, arguments...)
+		parts.Order(t, b, wasm.New(ordered, starter, r.workspaces, cache), ordered, tool, arguments...)
 		b.Outputs.Policy.Paths = []protocol.Declared{{Path: "ok", MediaType: "text/plain", Required: true}}
 		b.Outputs.Result, b.Outputs.Schema = "", ""
 	})
