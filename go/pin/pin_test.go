@@ -206,6 +206,73 @@ func TestSealedBytesRunAndCannotChange(t *testing.T) {
 	}
 }
 
+// Sealing is refused by the kernel while a page of the file is held for writing. That passes, and is no reason to fail.
+func TestSealingWaitsForPagesThatAreHeld(t *testing.T) {
+	data := []byte("the tool")
+	dir, _ := dist(t, data, lock(entry("one", data, "")))
+	for name, test := range map[string]struct {
+		// asked is how often the context is asked before the page is let go, 0 for never: twice while the bytes are
+		// copied, and then before each further try.
+		asked int
+		want  error
+	}{"for a while": {6, nil}, "for good": {0, unix.EBUSY}} {
+		t.Run(name, func(t *testing.T) {
+			s := open(t, dir)
+			e, err := s.Entry("tool", "one")
+			must(t, err)
+			h := &holder{Context: t.Context(), t: t, release: test.asked}
+			x, err := s.Sealed(h, e)
+			if !errors.Is(err, test.want) || (err == nil) != (x != nil) {
+				t.Errorf("sealed %v, %v", x, err)
+			}
+			if h.asked < 6 {
+				t.Errorf("asked %d times: it was not tried again", h.asked)
+			}
+		})
+	}
+}
+
+// holder is a context that holds a page of the memory file which is being filled, for as often as it is asked whether
+// it has ended.
+type holder struct {
+	context.Context
+	t              *testing.T
+	asked, release int
+	page           []byte
+}
+
+// Err implements context.Context.
+func (h *holder) Err() error {
+	h.asked++
+	if h.asked == 1 {
+		h.hold()
+	}
+	if h.asked == h.release {
+		must(h.t, unix.Munmap(h.page))
+	}
+	return nil
+}
+
+func (h *holder) hold() {
+	entries, err := os.ReadDir("/proc/self/fd")
+	must(h.t, err)
+	for _, e := range entries {
+		name := filepath.Join("/proc/self/fd", e.Name())
+		if target, err := os.Readlink(name); err != nil || !strings.HasPrefix(target, "/memfd:writ:one") {
+			continue
+		}
+		f, err := os.OpenFile(name, os.O_RDWR, 0)
+		must(h.t, err)
+		h.page, err = unix.Mmap(int(f.Fd()), 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		must(h.t, errors.Join(err, f.Close()))
+		if h.release == 0 {
+			h.t.Cleanup(func() { must(h.t, unix.Munmap(h.page)) })
+		}
+		return
+	}
+	h.t.Error("there is no memory file")
+}
+
 // TestInSealedChild is run by the child that TestSealedBytesRunAndCannotChange starts.
 func TestInSealedChild(t *testing.T) {
 	if os.Getenv("WRIT_TEST_SEALED_CHILD") == "" {

@@ -42,7 +42,7 @@ func (s *Set) Sealed(ctx context.Context, e Entry) (*Sealed, error) {
 	if err := s.copy(ctx, e, f); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	if err := seal(f); err != nil {
+	if err := seal(ctx, f); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	x := &Sealed{file: f, name: e.Name, digest: e.Digest, size: e.Size}
@@ -89,14 +89,26 @@ func newMemory(name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "memfd:writ:"+name), nil
 }
 
+// sealTries bounds how often sealing is tried. The kernel refuses it (EBUSY) while anything could still write to a page
+// of the file, itself included: when memory is short it holds pages for moments, and on each try it waits about a tenth
+// of a second for them.
+const sealTries = 50
+
 // seal forbids every change for ever, and then reads the seals back. SEAL_EXEC (6.3) fixes the mode bits too;
 // older kernels do not know it.
-func seal(f *os.File) error {
+func seal(ctx context.Context, f *os.File) error {
 	const seals = unix.F_SEAL_WRITE | unix.F_SEAL_GROW | unix.F_SEAL_SHRINK | unix.F_SEAL_SEAL
 	const sealExec = 0x20 // F_SEAL_EXEC
-	_, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals|sealExec)
-	if errors.Is(err, unix.EINVAL) {
-		_, err = unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals)
+	add := func() error {
+		_, err := unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals|sealExec)
+		if errors.Is(err, unix.EINVAL) {
+			_, err = unix.FcntlInt(f.Fd(), unix.F_ADD_SEALS, seals)
+		}
+		return err
+	}
+	err := add()
+	for try := 1; errors.Is(err, unix.EBUSY) && try < sealTries && ctx.Err() == nil; try++ {
+		err = add()
 	}
 	if err != nil {
 		return fmt.Errorf("seal %s: %w", f.Name(), err)

@@ -1,0 +1,61 @@
+package wasm_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/writ-runtime/writ/go/environment/wasm"
+	"github.com/writ-runtime/writ/go/operation"
+	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/testing/parts"
+	"github.com/writ-runtime/writ/tools/lockfile"
+)
+
+// A lock that has moved on since the bundle was compiled is refused, although all that it
+// names is there, is intact and would run: what runs is what the bundle pins.
+func TestMovedLockIsRefused(t *testing.T) {
+	worker, tool := parts.Worker(t, programs), parts.Empty(t, programs)
+	newer := tool
+	newer.File = parts.BadTools(t, programs).File
+	for name, test := range map[string]struct {
+		pinned []lockfile.Source
+		moved  string
+	}{
+		"not at all": {[]lockfile.Source{worker, tool}, ""},
+		"the worker": {[]lockfile.Source{longer(t, worker), tool}, wasm.WorkerName},
+		"the tool":   {[]lockfile.Source{worker, newer}, "empty"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, parts.Pin(t, worker, tool), parts.Pin(t, test.pinned...), "empty")
+			out := r.Run(r.permits[0], r.env.Provision()).Outcome
+			if test.moved == "" {
+				if out.Knowledge != operation.Applied {
+					t.Errorf("ended %s: %s", out.Knowledge, out.Detail)
+				}
+				return
+			}
+			if out.Knowledge != operation.NotApplied || out.Code != reason.PinDigestMismatch || !strings.Contains(out.Detail, test.moved) || out.Remedy == "" {
+				t.Errorf("ended %s, %s: %q, %q", out.Knowledge, out.Code, out.Detail, out.Remedy)
+			}
+			if left, err := os.ReadDir(r.workspaces); err != nil || len(left) != 0 {
+				t.Errorf("something was started: %v, %v", left, err)
+			}
+		})
+	}
+}
+
+// longer is the same program with one more byte at its end, which nothing looks at.
+func longer(t *testing.T, s lockfile.Source) lockfile.Source {
+	t.Helper()
+	raw, err := os.ReadFile(s.File)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.File = filepath.Join(t.TempDir(), s.Name)
+	if err := os.WriteFile(s.File, append(raw, 0), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
