@@ -147,7 +147,7 @@ func (p *plan) decodeStruct(v Value, to reflect.Value) *ValueError {
 		f := p.field(m.Name)
 		if f == nil {
 			return (&ValueError{Code: reason.CanonicalUnknownField, Offset: m.KeyOffset,
-				Detail: fmt.Sprintf("field %s is unknown here", quoteShort(m.Name))}).under(m.Name)
+				Detail: fmt.Sprintf("field %s is unknown here", QuoteShort(m.Name))}).under(m.Name)
 		}
 		if err := f.plan.decode(m.Value, to.FieldByIndex(f.index)); err != nil {
 			return err.under(m.Name)

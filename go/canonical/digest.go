@@ -34,7 +34,7 @@ func ParseDigest(s string) (Digest, error) {
 	if d := Digest(s); d.Valid() {
 		return d, nil
 	}
-	return "", reason.New(reason.CanonicalMalformedDigest, fmt.Sprintf("%s is not a digest", quoteShort(s)), "",
+	return "", reason.New(reason.CanonicalMalformedDigest, fmt.Sprintf("%s is not a digest", QuoteShort(s)), "",
 		"write sha256: and 64 lower-case hexadecimal digits")
 }
 

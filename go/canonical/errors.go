@@ -120,9 +120,9 @@ func EscapePointer(name string) string {
 	return strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
 }
 
-// quoteShort quotes text from outside for a message, at most about 60 characters of it and nothing that could
+// QuoteShort quotes text from outside for a message, at most about 60 bytes of it and nothing that could
 // move a terminal's cursor.
-func quoteShort(s string) string {
+func QuoteShort(s string) string {
 	const most = 60
 	if len(s) <= most {
 		return strconv.Quote(s)

@@ -47,7 +47,7 @@ func MintID(prefix string, unixMilli int64, random io.Reader) (ID, error) {
 // mint lays out a UUIDv7: 48 bits of time, the version, 12 bits rand_a, the variant, 62 bits rand_b.
 func mint(prefix string, unixMilli int64, randA uint16, randB []byte) (ID, error) {
 	if !validPrefix(prefix) {
-		return "", reason.New(reason.InternalBug, fmt.Sprintf("%s is not an id prefix", quoteShort(prefix)), "", "use lower-case letters and an underscore")
+		return "", reason.New(reason.InternalBug, fmt.Sprintf("%s is not an id prefix", QuoteShort(prefix)), "", "use lower-case letters and an underscore")
 	}
 	if unixMilli < 0 || unixMilli > maxUnixMilli {
 		return "", reason.New(reason.InternalBug, fmt.Sprintf("time %d ms does not fit an id", unixMilli), "", "check the clock")
@@ -71,7 +71,7 @@ func mint(prefix string, unixMilli int64, randA uint16, randB []byte) (ID, error
 func ParseID(prefix, s string) (ID, error) {
 	got, ok := MatchPrefix(s)
 	if !ok || got != prefix || len(s) != len(prefix)+uuidLen {
-		return "", reason.New(reason.IDMalformed, fmt.Sprintf("%s is not an id of type %s", quoteShort(s), strings.TrimSuffix(prefix, "_")), "",
+		return "", reason.New(reason.IDMalformed, fmt.Sprintf("%s is not an id of type %s", QuoteShort(s), strings.TrimSuffix(prefix, "_")), "",
 			fmt.Sprintf("write the whole id, %s and a UUID in lower case", prefix))
 	}
 	return ID(s), nil

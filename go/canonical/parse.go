@@ -154,7 +154,7 @@ func (p *parser) object() (Value, *SyntaxError) {
 	}
 	if i := duplicate(v.members); i >= 0 {
 		p.path = append(p.path, step{name: v.members[i].Name, index: -1})
-		return v, p.fail(reason.CanonicalDuplicateKey, v.members[i].KeyOffset, fmt.Sprintf("key %s appears twice", quoteShort(v.members[i].Name)))
+		return v, p.fail(reason.CanonicalDuplicateKey, v.members[i].KeyOffset, fmt.Sprintf("key %s appears twice", QuoteShort(v.members[i].Name)))
 	}
 	return v, p.leave()
 }

@@ -128,7 +128,7 @@ func NewObject(members []Member) (Value, error) {
 	}
 	if i := duplicate(members); i >= 0 {
 		return Value{}, &ValueError{Code: reason.CanonicalDuplicateKey, Offset: members[i].KeyOffset,
-			Detail: fmt.Sprintf("key %s appears twice", quoteShort(members[i].Name))}
+			Detail: fmt.Sprintf("key %s appears twice", QuoteShort(members[i].Name))}
 	}
 	return Value{kind: KindObject, members: members}, nil
 }

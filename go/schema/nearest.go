@@ -1,10 +1,5 @@
 package schema
 
-import (
-	"strconv"
-	"unicode/utf8"
-)
-
 // nearest returns the candidate that word was probably meant to be, or "". A third of the letters may differ.
 func nearest(word string, candidates []string) string {
 	const longest = 64 // a longer word is no misspelt field, and the distance is quadratic
@@ -45,17 +40,4 @@ func distance(a, b string) int {
 		before, last, row = last, row, before
 	}
 	return last[len(b)]
-}
-
-// short quotes text from a document for a message, at most about 60 bytes of it.
-func short(s string) string {
-	const most = 60
-	if len(s) <= most {
-		return strconv.Quote(s)
-	}
-	cut := most
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return strconv.Quote(s[:cut]) + "…"
 }

@@ -114,7 +114,7 @@ func (r *Registry) lookup(kind string) (*entry, error) {
 	if e := r.entries[kind]; e != nil && slices.Contains(r.kinds, kind) {
 		return e, nil
 	}
-	return nil, reason.New(reason.SchemaUnknownKind, fmt.Sprintf("kind %s is not registered", short(kind)), "", suggestKind(kind, r.kinds))
+	return nil, reason.New(reason.SchemaUnknownKind, fmt.Sprintf("kind %s is not registered", canonical.QuoteShort(kind)), "", suggestKind(kind, r.kinds))
 }
 
 // suggestKind names the one of the wanted kinds that was probably meant: another version of the same family, or a near
@@ -181,7 +181,7 @@ func (l closedLoader) Load(url string) (any, error) {
 		}
 		return e.value.Any(), nil
 	}
-	return nil, reason.New(reason.SchemaRemoteReference, fmt.Sprintf("the schema refers to %s", short(url)), "", "put what it refers to under $defs")
+	return nil, reason.New(reason.SchemaRemoteReference, fmt.Sprintf("the schema refers to %s", canonical.QuoteShort(url)), "", "put what it refers to under $defs")
 }
 
 // node returns the part of a schema that a location such as "writ:///schemas/x.json#/properties/a" names.

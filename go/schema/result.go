@@ -111,13 +111,13 @@ func checkReferences(src *source, v canonical.Value, path []string) *Problem {
 		if m.Value.Kind() == canonical.KindString {
 			switch s := m.Value.Str(); {
 			case m.Name == "$ref" && s != "#" && !strings.HasPrefix(s, "#/"):
-				return refuse(m, reason.SchemaRemoteReference, fmt.Sprintf("the schema refers to %s", short(s)), "put what it refers to under $defs and write #/$defs/name")
+				return refuse(m, reason.SchemaRemoteReference, fmt.Sprintf("the schema refers to %s", canonical.QuoteShort(s)), "put what it refers to under $defs and write #/$defs/name")
 			case m.Name == "$dynamicRef" || m.Name == "$recursiveRef":
 				return refuse(m, reason.SchemaBadSchema, "dynamic references are not accepted", "use $ref")
 			case m.Name == "$id" || m.Name == "id" && len(path) == 0:
 				return refuse(m, reason.SchemaBadSchema, "a schema with an id of its own is not accepted", "remove it")
 			case m.Name == "$schema" && strings.TrimSuffix(s, "#") != "https://json-schema.org/draft/2020-12/schema":
-				return refuse(m, reason.SchemaBadSchema, fmt.Sprintf("the schema is of draft %s", short(s)), "write it for draft 2020-12")
+				return refuse(m, reason.SchemaBadSchema, fmt.Sprintf("the schema is of draft %s", canonical.QuoteShort(s)), "write it for draft 2020-12")
 			}
 		}
 		if p := checkReferences(src, m.Value, append(path, m.Name)); p != nil {

@@ -63,7 +63,7 @@ func (r *reporter) walk(e *jsonschema.ValidationError) {
 			return
 		}
 	case *kind.PropertyNames:
-		r.add(append(clone(e), k.Property), "propertyNames", fmt.Sprintf("key %s is not accepted here", short(k.Property)), r.remedy(e), r.codes.violation)
+		r.add(append(clone(e), k.Property), "propertyNames", fmt.Sprintf("key %s is not accepted here", canonical.QuoteShort(k.Property)), r.remedy(e), r.codes.violation)
 		return
 	}
 	if len(e.Causes) == 0 {
@@ -127,7 +127,7 @@ func (r *reporter) leaf(e *jsonschema.ValidationError) {
 	case *kind.AdditionalProperties:
 		known := r.properties(e)
 		for _, name := range k.Properties {
-			r.add(append(clone(e), name), "additionalProperties", fmt.Sprintf("field %s is unknown here", short(name)), suggest(name, known), r.codes.unknownField)
+			r.add(append(clone(e), name), "additionalProperties", fmt.Sprintf("field %s is unknown here", canonical.QuoteShort(name)), suggest(name, known), r.codes.unknownField)
 		}
 	case *kind.Required:
 		for _, name := range k.Missing {
@@ -142,9 +142,9 @@ func (r *reporter) leaf(e *jsonschema.ValidationError) {
 	case *kind.Pattern:
 		const readable = 48 // a longer expression tells a person less than the remedy does
 		if remedy != "" && len(k.Want) > readable {
-			say("pattern", short(k.Got)+" is not accepted here")
+			say("pattern", canonical.QuoteShort(k.Got)+" is not accepted here")
 		} else {
-			say("pattern", fmt.Sprintf("%s does not match pattern %s", short(k.Got), k.Want))
+			say("pattern", fmt.Sprintf("%s does not match pattern %s", canonical.QuoteShort(k.Got), k.Want))
 		}
 	case *kind.Format:
 		say("format", fmt.Sprintf("%s is not in the form %s", display(k.Got), k.Want))
@@ -244,7 +244,7 @@ func display(v any) string {
 	case nil:
 		return "null"
 	case string:
-		return short(v)
+		return canonical.QuoteShort(v)
 	case []any:
 		return "a list"
 	case map[string]any:

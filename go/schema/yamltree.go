@@ -68,7 +68,7 @@ func (t *tree) scalar(n *yaml.Node) (canonical.Value, *Problem) {
 	}
 	s := n.Value
 	odd := func(code reason.Code, what, remedy string) (canonical.Value, *Problem) {
-		return canonical.Value{}, t.fail(n, code, short(s)+what, remedy)
+		return canonical.Value{}, t.fail(n, code, canonical.QuoteShort(s)+what, remedy)
 	}
 	switch c := classify(s); c {
 	case plainNull:
