@@ -1,6 +1,7 @@
 package canonical_test
 
 import (
+	"encoding/json"
 	"errors"
 	"math"
 	"testing"
@@ -207,6 +208,13 @@ func TestMarshalDepth(t *testing.T) {
 				t.Error(err)
 			}
 		}
+	}
+}
+
+func TestRawUnderEncodingJSON(t *testing.T) {
+	got, err := json.Marshal(map[string]any{"empty": canonical.Raw{}, "nil": canonical.Raw(nil), "of": canonical.Raw(`{"a":[1]}`)})
+	if want := `{"empty":null,"nil":null,"of":{"a":[1]}}`; err != nil || string(got) != want {
+		t.Errorf("got %s, %v, want %s", got, err, want)
 	}
 }
 

@@ -24,6 +24,14 @@ type Raw []byte
 // NewRaw returns the canonical form of one strict JSON document. The error is a *SyntaxError.
 func NewRaw(b []byte) (Raw, error) { return Canonicalize(b) }
 
+// MarshalJSON lets encoding/json, which prints reports for people, insert it too; an empty one is null there.
+func (r Raw) MarshalJSON() ([]byte, error) {
+	if len(r) == 0 {
+		return []byte("null"), nil
+	}
+	return r, nil
+}
+
 type op uint8
 
 const (
