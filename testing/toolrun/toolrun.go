@@ -5,8 +5,10 @@ package toolrun
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -16,6 +18,7 @@ import (
 	"github.com/writ-runtime/writ/go/environment/wasm/worker"
 	"github.com/writ-runtime/writ/go/environment/wasm/worker/wire"
 	"github.com/writ-runtime/writ/go/pin"
+	"github.com/writ-runtime/writ/go/schema"
 	"github.com/writ-runtime/writ/testing/built"
 )
 
@@ -74,7 +77,41 @@ func (r *Runner) Run(t testing.TB, inputs map[string]string, args ...string) Res
 	return res
 }
 
-// Tree returns the files below root as inputs of Run, under the name of the input.
+// update writes the golden files anew. They are read by eye before they are committed.
+//
+//writ:immutable the flag package sets it before any test runs
+var update = flag.Bool("update", false, "write the golden files")
+
+// Golden runs the tool twice over the inputs, holds what it writes to the files of testdata, and the named result to
+// the JSON Schema in a file. It returns what the tool wrote.
+func (r *Runner) Golden(t testing.TB, schemaFile, result string, inputs map[string]string, args ...string) map[string]string {
+	t.Helper()
+	res := r.Run(t, inputs, args...)
+	must(t, res.Exit.Err("tool"))
+	for name, got := range res.Outputs {
+		if *update {
+			must(t, os.WriteFile(filepath.Join("testdata", name), []byte(got), 0o600))
+		}
+	}
+	golden := Tree(t, "", "testdata")
+	for name, got := range res.Outputs {
+		if golden["/"+name] != got {
+			t.Errorf("%s is not the golden one (run with -update to see the difference in git):\n%s", name, got)
+		}
+	}
+	if len(res.Outputs) != len(golden) {
+		t.Errorf("wrote %d files, %d are golden", len(res.Outputs), len(golden))
+	}
+	if err := schema.ValidateResult(read(t, schemaFile), []byte(res.Outputs[result])); err != nil {
+		t.Error(err)
+	}
+	if again := r.Run(t, inputs, args...); !maps.Equal(res.Outputs, again.Outputs) {
+		t.Error("a second run wrote other bytes")
+	}
+	return res.Outputs
+}
+
+// Tree returns the files below root, or the one file that root is, as inputs of Run, under the name of the input.
 func Tree(t testing.TB, input, root string) map[string]string {
 	t.Helper()
 	out := map[string]string{}
@@ -85,6 +122,9 @@ func Tree(t testing.TB, input, root string) map[string]string {
 			return err
 		}
 		rel, err := filepath.Rel(root, path)
+		if rel == "." {
+			rel = filepath.Base(path)
+		}
 		if err == nil {
 			out[input+"/"+filepath.ToSlash(rel)] = string(read(t, path))
 		}
