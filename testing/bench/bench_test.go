@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 // BenchmarkAttempt is the whole way of an attempt with a tool that does nearly nothing,
 // one at a time and four at once. p99-ms of fewer than a hundred attempts is the slowest.
 func BenchmarkAttempt(b *testing.B) {
-	dist := testdist.Make(b, programs, "../..", b.TempDir())
+	dist := testdist.Make(b, programs, built.Root(b), b.TempDir())
 	for _, atOnce := range []int{1, 4} {
 		w, err := way.Open(b.Context(), dist, b.TempDir())
 		if err != nil {

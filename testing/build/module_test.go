@@ -9,6 +9,7 @@ import (
 	"github.com/bazelbuild/buildtools/build"
 	"golang.org/x/mod/modfile"
 
+	"github.com/writ-runtime/writ/testing/built"
 	"github.com/writ-runtime/writ/tools/usedeps/bazelmod"
 )
 
@@ -23,7 +24,7 @@ type dep struct{ version, repo string }
 
 func readModule(t *testing.T) module {
 	t.Helper()
-	f := parse(t, filepath.Join(root(t), "MODULE.bazel"))
+	f := parse(t, filepath.Join(built.Source(t), "MODULE.bazel"))
 	m := module{deps: map[string]dep{}, use: map[string][]string{}}
 	for _, s := range f.Stmt {
 		call, ok := s.(*build.CallExpr)
@@ -63,7 +64,7 @@ func readModule(t *testing.T) module {
 
 func readGoMod(t *testing.T) *modfile.File {
 	t.Helper()
-	f, err := modfile.Parse("go.mod", read(t, filepath.Join(root(t), "go.mod")), nil)
+	f, err := modfile.Parse("go.mod", read(t, filepath.Join(built.Source(t), "go.mod")), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +75,7 @@ func readGoMod(t *testing.T) *modfile.File {
 func versions(t *testing.T) map[string]string {
 	t.Helper()
 	v := map[string]string{}
-	for _, s := range parse(t, filepath.Join(root(t), "tools/bzl/versions.bzl")).Stmt {
+	for _, s := range parse(t, filepath.Join(built.Source(t), "tools/bzl/versions.bzl")).Stmt {
 		if a, ok := s.(*build.AssignExpr); ok {
 			if value, ok := a.RHS.(*build.StringExpr); ok {
 				v[a.LHS.(*build.Ident).Name] = value.Value

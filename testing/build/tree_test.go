@@ -13,27 +13,9 @@ import (
 	"testing"
 
 	"github.com/bazelbuild/buildtools/build"
-)
 
-// root returns the root of the source tree.
-func root(t *testing.T) string {
-	t.Helper()
-	dir := "../.."
-	if src := os.Getenv("TEST_SRCDIR"); src != "" {
-		// A source file among the runfiles is a link into the tree.
-		file, err := filepath.EvalSymlinks(filepath.Join(src, os.Getenv("TEST_WORKSPACE"), "MODULE.bazel"))
-		if err != nil {
-			t.Fatalf("find the source tree: %v", err)
-		}
-		dir = filepath.Dir(file)
-	}
-	for _, must := range []string{"go.mod", "bazelw", "go"} {
-		if _, err := os.Stat(filepath.Join(dir, must)); err != nil {
-			t.Fatalf("%s is not the source tree: %v", dir, err)
-		}
-	}
-	return dir
-}
+	"github.com/writ-runtime/writ/testing/built"
+)
 
 func read(t *testing.T, name string) []byte {
 	t.Helper()
@@ -57,7 +39,7 @@ func parse(t *testing.T, name string) *build.File {
 func buildFiles(t *testing.T) []string {
 	t.Helper()
 	var files []string
-	top := root(t)
+	top := built.Source(t)
 	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err

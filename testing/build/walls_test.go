@@ -5,12 +5,13 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/writ-runtime/writ/testing/built"
 	"github.com/writ-runtime/writ/tools/walls/apply"
 )
 
 // Bazel refuses a dependency that crosses a wall only if each BUILD file says so.
 func TestWallsStand(t *testing.T) {
-	top := root(t)
+	top := built.Source(t)
 	files, err := apply.Files(top)
 	if err != nil {
 		t.Fatal(err)

@@ -1,5 +1,6 @@
 // Package built gives tests the programs that they start: under Bazel those that Bazel built, elsewhere ones that
-// the go command builds once a process. A program that cannot be had fails the test; nothing is skipped.
+// the go command builds once a process. It also says where the source tree is. What cannot be had fails the test;
+// nothing is skipped.
 package built
 
 import (
@@ -73,8 +74,7 @@ func runfile(t testing.TB, rootpath string) string {
 	if filepath.IsAbs(rootpath) {
 		return rootpath
 	}
-	p := filepath.Join(os.Getenv("TEST_SRCDIR"), os.Getenv("TEST_WORKSPACE"), filepath.FromSlash(rootpath))
-	abs, err := filepath.Abs(p)
+	abs, err := filepath.Abs(filepath.Join(Root(t), filepath.FromSlash(rootpath)))
 	if err == nil {
 		_, err = os.Stat(abs)
 	}

@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -43,7 +42,7 @@ var byHand = map[string]string{
 const writ = "./bazelw run //:writ -- "
 
 func TestEveryCommand(t *testing.T) {
-	root := treeRoot(t)
+	root := built.Root(t)
 	program, dist := built.Path(t, "WRIT_TEST_WRIT", "github.com/writ-runtime/writ/go/cmd/writ"), release(t, root)
 	ci, err := os.ReadFile(filepath.Join(root, ".ci", "run"))
 	if err != nil {
@@ -52,7 +51,10 @@ func TestEveryCommand(t *testing.T) {
 	// A person's copy of the tree: only what the commands read. They stand in one place
 	// for all documents, as a person would.
 	stand := t.TempDir()
-	copyFiles(t, filepath.Join(root, "examples"), filepath.Join(stand, "examples"))
+	// Runfiles are links, which no order may read through.
+	if err := built.Copy(filepath.Join(root, "examples"), filepath.Join(stand, "examples")); err != nil {
+		t.Fatal(err)
+	}
 	for _, document := range documents {
 		t.Run(document, func(t *testing.T) {
 			for _, line := range commands(t, filepath.Join(root, document)) {
@@ -81,26 +83,6 @@ func runs(script, step string) bool {
 	return false
 }
 
-// treeRoot is the folder of the documents: the runfiles under Bazel, the source tree
-// elsewhere.
-func treeRoot(t *testing.T) string {
-	t.Helper()
-	if runfiles := os.Getenv("TEST_SRCDIR"); runfiles != "" {
-		return filepath.Join(runfiles, os.Getenv("TEST_WORKSPACE"))
-	}
-	dir, err := os.Getwd()
-	for ; err == nil; dir = filepath.Dir(dir) {
-		if _, missing := os.Stat(filepath.Join(dir, "go.mod")); missing == nil {
-			return dir
-		}
-		if dir == filepath.Dir(dir) {
-			break
-		}
-	}
-	t.Fatalf("no go.mod above the test: %v", err)
-	return ""
-}
-
 // release is the release set: Bazel's, or one that the go command makes.
 func release(t *testing.T, root string) string {
 	t.Helper()
@@ -112,31 +94,6 @@ func release(t *testing.T, root string) string {
 		t.Fatal(err)
 	}
 	return dir
-}
-
-// copyFiles copies a folder. Runfiles are links, which no order may read through.
-func copyFiles(t *testing.T, from, to string) {
-	t.Helper()
-	err := filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
-		if d.IsDir() {
-			return os.MkdirAll(filepath.Join(to, rel), 0o755)
-		}
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(to, rel), raw, 0o644)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // commands returns the lines of the shell blocks of a document.

@@ -17,6 +17,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	_ "modernc.org/sqlite" // the driver of the sql command
+
+	"github.com/writ-runtime/writ/testing/built"
 )
 
 type script = testscript.TestScript
@@ -307,7 +309,7 @@ func tree(ts *script, args []string) error {
 	if len(args) != 2 {
 		return errUsage
 	}
-	return copyAll(ts.MkAbs(args[0]), ts.MkAbs(args[1]))
+	return built.Copy(ts.MkAbs(args[0]), ts.MkAbs(args[1]))
 }
 
 func runSQL(ts *script, args []string) (err error) {

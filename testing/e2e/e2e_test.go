@@ -72,10 +72,13 @@ func ready(t testing.TB) *suite {
 	s := &shared
 	s.once.Do(func() {
 		bin := filepath.Join(s.dir, "bin")
-		copyFile(t, s.built.Path(t, "WRIT_TEST_WRIT", "github.com/writ-runtime/writ/go/cmd/writ", "CGO_ENABLED=0"), filepath.Join(bin, "writ"))
+		if err := os.Mkdir(bin, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		copyTree(t, s.built.Path(t, "WRIT_TEST_WRIT", "github.com/writ-runtime/writ/go/cmd/writ", "CGO_ENABLED=0"), filepath.Join(bin, "writ"))
 		examples := filepath.Join(s.dir, "examples")
-		copyTree(t, source(t, "examples"), examples)
-		s.dist = testdist.Make(t, s.built, root, filepath.Join(s.dir, "made"))
+		copyTree(t, filepath.Join(built.Root(t), "examples"), examples)
+		s.dist = testdist.Make(t, s.built, built.Root(t), filepath.Join(s.dir, "made"))
 		s.cache = filepath.Join(s.dir, "cache")
 		compile(t, filepath.Join(bin, "writ"), s.dist, s.cache, examples)
 		s.bin, s.examples = bin, examples
@@ -84,19 +87,6 @@ func ready(t testing.TB) *suite {
 		t.Fatal("what is tested could not be built: see the first test that failed")
 	}
 	return s
-}
-
-// root is the root of the source tree, from here. Under Bazel it is the root of the runfiles.
-const root = "../.."
-
-// source returns a folder of the source tree.
-func source(t testing.TB, folder string) string {
-	t.Helper()
-	dir := filepath.Join(root, folder)
-	if _, err := os.Stat(dir); err != nil {
-		t.Fatal(err)
-	}
-	return dir
 }
 
 // compile fills a cache with the code of every tool, so that not each state folder of
@@ -154,53 +144,7 @@ func (s *suite) environ() []string {
 
 func copyTree(t testing.TB, from, to string) {
 	t.Helper()
-	if err := copyAll(from, to); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// copyAll copies a folder, following links: under Bazel every runfile is one.
-func copyAll(from, to string) error {
-	from, err := filepath.EvalSymlinks(from)
-	if err != nil {
-		return err
-	}
-	return filepath.Walk(from, func(path string, info os.FileInfo, err error) error {
-		if err != nil {
-			return err
-		}
-		rel, err := filepath.Rel(from, path)
-		if err != nil {
-			return err
-		}
-		dest := filepath.Join(to, rel)
-		if info.IsDir() {
-			return os.MkdirAll(dest, 0o755)
-		}
-		if info, err = os.Stat(path); err != nil {
-			return err
-		}
-		if info.IsDir() {
-			return copyAll(path, dest)
-		}
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(dest, raw, info.Mode().Perm()|0o200)
-	})
-}
-
-func copyFile(t testing.TB, from, to string) {
-	t.Helper()
-	raw, err := os.ReadFile(from)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(to, raw, 0o755); err != nil {
+	if err := built.Copy(from, to); err != nil {
 		t.Fatal(err)
 	}
 }

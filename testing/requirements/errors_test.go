@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/testing/built"
 )
 
 // betweenParts are refusals that one part of Writ gives another, by file and code. No user
@@ -37,7 +38,7 @@ func betweenParts() map[string]string {
 // Every refusal in the source says what is wrong and how to mend it (T3). Where it is
 // wrong may be empty: some refusals are about the whole of what was asked.
 func TestRefusalsSayHowToMend(t *testing.T) {
-	top := root(t)
+	top := built.Source(t)
 	calls, exempt := 0, betweenParts()
 	used := map[string]bool{}
 	for _, folder := range []string{"go", "plugins"} {
@@ -119,7 +120,7 @@ func codeName(e ast.Expr) string {
 
 // The README's table of exit statuses is that of the registry, row by row (T3).
 func TestExitStatusesAreDocumented(t *testing.T) {
-	raw, err := os.ReadFile(filepath.Join(root(t), "README.md"))
+	raw, err := os.ReadFile(filepath.Join(built.Source(t), "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

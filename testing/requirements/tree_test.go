@@ -10,24 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/writ-runtime/writ/testing/built"
 	"github.com/writ-runtime/writ/testing/requirements"
 )
-
-// root returns the root of the source tree. Under Bazel these tests run outside of the
-// sandbox: what they read is no declared input.
-func root(t *testing.T) string {
-	t.Helper()
-	src := os.Getenv("TEST_SRCDIR")
-	if src == "" {
-		return "../.."
-	}
-	// A source file among the runfiles is a link into the tree.
-	file, err := filepath.EvalSymlinks(filepath.Join(src, os.Getenv("TEST_WORKSPACE"), "MODULE.bazel"))
-	if err != nil {
-		t.Fatalf("find the source tree: %v", err)
-	}
-	return filepath.Dir(file)
-}
 
 func committed(t *testing.T) requirements.Set {
 	t.Helper()
@@ -58,7 +43,7 @@ func TestCommittedSet(t *testing.T) {
 // A test that was renamed, or a target, fails here at once and not in the check that
 // follows all tests.
 func TestNamedTestsExist(t *testing.T) {
-	top := root(t)
+	top := built.Source(t)
 	steps, err := os.ReadFile(filepath.Join(top, ".ci", "run"))
 	if err != nil {
 		t.Fatal(err)

@@ -10,11 +10,8 @@ import (
 	"github.com/writ-runtime/writ/testing/built"
 )
 
-// root leads from this package to the module's root, in the tree and among Bazel's runfiles.
-const root = "../.."
-
 func TestGeneratedFilesAreFresh(t *testing.T) {
-	plugin := built.Path(t, "WRIT_TEST_PROTOC_GEN_GO_GRPC", grpcPlugin)
+	root, plugin := built.Root(t), built.Path(t, "WRIT_TEST_PROTOC_GEN_GO_GRPC", grpcPlugin)
 	files, err := Generate(t.Context(), filepath.Join(root, protoRoot), plugin, Sources()...)
 	if err != nil {
 		t.Fatal(err)

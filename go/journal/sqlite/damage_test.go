@@ -18,6 +18,7 @@ import (
 	"github.com/writ-runtime/writ/go/journal/storetest"
 	"github.com/writ-runtime/writ/go/lifecycle"
 	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/testing/built"
 )
 
 // fill makes a journal in dir that has something in every table, and closes it.
@@ -150,7 +151,7 @@ func TestVerifyFindsEveryFlippedBit(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
-		if err := copyFile(filepath.Join(pristine, "journal.db"), filepath.Join(dir, "journal.db")); err != nil {
+		if err := built.Copy(filepath.Join(pristine, "journal.db"), filepath.Join(dir, "journal.db")); err != nil {
 			t.Fatal(err)
 		}
 		if what := flip(t, pick, dir, c); what != "" && len(examine(t, dir)) == 0 {

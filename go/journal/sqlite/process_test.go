@@ -3,7 +3,6 @@ package sqlite_test
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -20,6 +19,7 @@ import (
 	"github.com/writ-runtime/writ/go/journal/storetest"
 	"github.com/writ-runtime/writ/go/lifecycle"
 	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/testing/built"
 )
 
 // childVariable makes the test binary behave as another process: its value says what
@@ -221,7 +221,7 @@ func TestReadOnlyFolder(t *testing.T) {
 		}
 	}
 	binary := filepath.Join(base, "child")
-	if err := copyFile(os.Args[0], binary); err != nil {
+	if err := built.Copy(os.Args[0], binary); err != nil {
 		t.Fatal(err)
 	}
 	somebody := func(cmd *exec.Cmd) {
@@ -296,18 +296,4 @@ func TestReadOnlyFolder(t *testing.T) {
 			t.Errorf("reading: %q", got)
 		}
 	})
-}
-
-func copyFile(from, to string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE, 0o755)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close())
 }

@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/analysistest"
+
+	"github.com/writ-runtime/writ/testing/built"
 )
 
 // Run checks that the analyzer reports what the "// want" comments of the packages say.
@@ -17,12 +19,8 @@ import (
 // it names the toolchain's in GO_COMMAND (go_command in //tools/bzl:go_command.bzl).
 func Run(t *testing.T, a *analysis.Analyzer, packages ...string) {
 	t.Helper()
-	if goCommand := os.Getenv("GO_COMMAND"); goCommand != "" {
-		abs, err := filepath.Abs(filepath.Join(os.Getenv("TEST_SRCDIR"), os.Getenv("TEST_WORKSPACE"), goCommand))
-		if err != nil {
-			t.Fatal(err)
-		}
-		real, err := filepath.EvalSymlinks(abs)
+	if os.Getenv("GO_COMMAND") != "" {
+		real, err := filepath.EvalSymlinks(built.Path(t, "GO_COMMAND", ""))
 		if err != nil {
 			t.Fatalf("find the go command: %v", err)
 		}
