@@ -3,8 +3,6 @@ package bench_test
 import (
 	"context"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +14,7 @@ import (
 	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/workorder"
+	"github.com/writ-runtime/writ/testing/bench/peer"
 	"github.com/writ-runtime/writ/testing/fixture"
 )
 
@@ -33,22 +32,22 @@ func BenchmarkLedger(b *testing.B) {
 			defer store.Close()
 			f := &factory{b: b, kernel: fixture.Kernel(b)}
 			l := ledger.New(store, f.kernel, still{})
-			plain := newPlain(b, recordOne(b, store, l, f))
-			defer plain.close()
+			recorded := recordOne(b, store, l, f)
+			plain := peer.Open(b, recorded...)
 
 			each := 2 * atOnce
 			var ours, theirs time.Duration
 			for range b.N {
 				lives := f.make(l, each)
-				ours += drive(b, atOnce, each, func(ctx context.Context, i int) error { return lives[i].live(ctx) })
+				ours += peer.Drive(b, atOnce, each, func(i int) error { return lives[i].live(b.Context()) })
 				first := f.made
-				theirs += drive(b, atOnce, each, func(_ context.Context, i int) error { return plain.attempt(fmt.Sprintf("%d-%d", first, i)) })
+				theirs += peer.Drive(b, atOnce, each, func(i int) error { return plain.Store(fmt.Sprintf("%d-%d", first, i)) })
 			}
 			attempts := float64(b.N * each)
 			b.ReportMetric(0, "ns/op")
 			b.ReportMetric(attempts/ours.Seconds(), "attempts/s")
-			b.ReportMetric(attempts*float64(len(plain.turns))/ours.Seconds(), "turns/s")
-			b.ReportMetric(attempts*float64(len(plain.turns))/theirs.Seconds(), "plain-turns/s")
+			b.ReportMetric(attempts*float64(len(recorded))/ours.Seconds(), "turns/s")
+			b.ReportMetric(attempts*float64(len(recorded))/theirs.Seconds(), "plain-turns/s")
 			b.ReportMetric(100*theirs.Seconds()/ours.Seconds(), "%-of-plain")
 		})
 	}
@@ -65,30 +64,6 @@ func recordOne(b *testing.B, store journal.Reader, l *ledger.Ledger, f *factory)
 		b.Fatal(err)
 	}
 	return page
-}
-
-// drive has the clients do n pieces of work and returns how long that took.
-func drive(b *testing.B, clients, n int, work func(ctx context.Context, i int) error) time.Duration {
-	b.Helper()
-	begun := time.Now()
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range clients {
-		wg.Go(func() {
-			for i := next.Add(1) - 1; int(i) < n; i = next.Add(1) - 1 {
-				if err := work(b.Context(), int(i)); err != nil {
-					b.Error(err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	took := time.Since(begun)
-	if b.Failed() {
-		b.FailNow()
-	}
-	return took
 }
 
 // factory makes attempts like the fixed one, each with ids of its own. What admission

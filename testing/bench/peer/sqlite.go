@@ -1,45 +1,34 @@
-package bench_test
+// Package peer is what benchmarks of the journal are measured against, in turns of the same run.
+package peer
 
 import (
+	"crypto/sha256"
 	"database/sql"
 	"path/filepath"
 	"testing"
 
 	"github.com/writ-runtime/writ/go/journal"
-	"github.com/writ-runtime/writ/testing/fixture"
 )
 
-// plain makes the rows of attempts durable with prepared statements and nothing else: no
-// kernel, no encoding, no check, no chain. It groups what waits, as the journal does.
-type plain struct {
-	db    *sql.DB
-	turns []plainTurn
-	queue chan plainRequest
-	done  chan struct{}
-	seq   int
+// SQLite makes the rows of batches durable with prepared statements and nothing else: no kernel, no encoding, no
+// check, no chain. It groups what waits, as the journal does.
+type SQLite struct {
+	db      *sql.DB
+	batches []journal.Entry
+	queue   chan request
+	done    chan struct{}
+	seq     int
 }
 
-// plainTurn is one turn of the attempt that it repeats: the stored body, and the subject
-// and version of each event.
-type plainTurn struct {
-	identity string
-	body     []byte
-	events   []plainEvent
-}
-
-type plainEvent struct {
-	subject string
-	version uint64
-}
-
-type plainRequest struct {
-	turn   *plainTurn
+type request struct {
+	batch  *journal.Entry
 	name   string
 	stored chan error
 }
 
-// newPlain returns a plain store that repeats the turns of a recorded attempt.
-func newPlain(b *testing.B, recorded []journal.Entry) *plain {
+// Open returns a store that repeats the batches. It needs the driver of go/journal/sqlite, and ends with the
+// benchmark.
+func Open(b *testing.B, batches ...journal.Entry) *SQLite {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "plain.db")
 	db, err := sql.Open("sqlite", path+"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)&_pragma=wal_autocheckpoint(16384)")
@@ -57,22 +46,17 @@ func newPlain(b *testing.B, recorded []journal.Entry) *plain {
 			b.Fatal(err)
 		}
 	}
-	p := &plain{db: db, queue: make(chan plainRequest, 1024), done: make(chan struct{})}
-	for _, e := range recorded {
-		t := plainTurn{identity: string(e.Identity), body: e.Body}
-		for _, ev := range e.Events {
-			t.events = append(t.events, plainEvent{string(ev.Subject), ev.Version})
-		}
-		p.turns = append(p.turns, t)
-	}
+	p := &SQLite{db: db, batches: batches, queue: make(chan request, 1024), done: make(chan struct{})}
 	go p.run(b)
+	b.Cleanup(func() { close(p.queue); <-p.done; _ = p.db.Close() })
 	return p
 }
 
-// attempt makes the turns of one attempt durable, one after the other.
-func (p *plain) attempt(name string) error {
-	for i := range p.turns {
-		r := plainRequest{&p.turns[i], name, make(chan error, 1)}
+// Store makes the batches durable, one after the other; name sets their identities and subjects apart from those
+// that were stored before.
+func (p *SQLite) Store(name string) error {
+	for i := range p.batches {
+		r := request{&p.batches[i], name, make(chan error, 1)}
 		p.queue <- r
 		if err := <-r.stored; err != nil {
 			return err
@@ -81,15 +65,13 @@ func (p *plain) attempt(name string) error {
 	return nil
 }
 
-func (p *plain) close() { close(p.queue); <-p.done; _ = p.db.Close() }
-
 // group waits for one request and takes what else waits.
-func (p *plain) group() []plainRequest {
+func (p *SQLite) group() []request {
 	first, open := <-p.queue
 	if !open {
 		return nil
 	}
-	group := []plainRequest{first}
+	group := []request{first}
 	for len(group) < 512 {
 		select {
 		case r, open := <-p.queue:
@@ -104,7 +86,7 @@ func (p *plain) group() []plainRequest {
 	return group
 }
 
-func (p *plain) run(b *testing.B) {
+func (p *SQLite) run(b *testing.B) {
 	defer close(p.done)
 	prepare := func(s string) *sql.Stmt {
 		stmt, err := p.db.Prepare(s)
@@ -118,7 +100,7 @@ func (p *plain) run(b *testing.B) {
 	batch := prepare(`INSERT INTO batches VALUES (?, ?, ?, ?, ?)`)
 	event := prepare(`INSERT INTO events VALUES (?, ?, ?, ?)`)
 	subject := prepare(`INSERT INTO subjects VALUES (?, ?, ?) ON CONFLICT (subject) DO UPDATE SET version = excluded.version, seq = excluded.seq`)
-	sum := []byte(fixture.Digest("sum"))[:32]
+	sum := sha256.Sum256(nil)
 	for group := p.group(); group != nil; group = p.group() {
 		var err error
 		exec := func(s *sql.Stmt, args ...any) {
@@ -130,13 +112,13 @@ func (p *plain) run(b *testing.B) {
 		for _, r := range group {
 			p.seq++
 			last := map[string]uint64{}
-			name := r.turn.identity + "/" + r.name
-			exec(identity, name, p.seq, sum)
-			exec(batch, p.seq, name, r.turn.body, sum, sum)
-			for i, ev := range r.turn.events {
-				own := ev.subject + "/" + r.name
-				exec(event, own, ev.version, p.seq, i)
-				last[own] = ev.version
+			name := string(r.batch.Identity) + "/" + r.name
+			exec(identity, name, p.seq, sum[:])
+			exec(batch, p.seq, name, r.batch.Body, sum[:], sum[:])
+			for i, ev := range r.batch.Events {
+				own := string(ev.Subject) + "/" + r.name
+				exec(event, own, ev.Version, p.seq, i)
+				last[own] = ev.Version
 			}
 			for s, version := range last {
 				exec(subject, s, version, p.seq)
