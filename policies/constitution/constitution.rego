@@ -73,7 +73,7 @@ allow contains {
 deny contains object.union(lib.scopes(request), {
 	"rule": "constitution.merge_is_for_people",
 	"reason": "a merge is decided by a person, in every mode and for every role",
-	"remedy": "ask for repo.pull_request or repo.review_packet instead, and let a person merge",
+	"remedy": "ask for repo.pull_request or repo.review_packet, and let a person merge",
 }) if {
 	some request in input.requested
 	request.action in for_people

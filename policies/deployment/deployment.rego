@@ -178,7 +178,7 @@ deny contains {
 	"resource": request.resource,
 	"rule": "deployment.no_network",
 	"reason": sprintf("deployment %s lists no destination outside", [name]),
-	"remedy": "give the work its data as inputs instead; or have the deployment's owner list the destination",
+	"remedy": "give the work its data as inputs, or have the deployment's owner list the destination",
 } if {
 	some request in input.requested
 	request.action == "network.connect"
