@@ -86,6 +86,7 @@ func (s *Set) Digests() []LockDigest { return slices.Clone(s.digests) }
 // none in particular (WebAssembly, policies). It fails with pin.not_locked, which names what is there.
 func (s *Set) Entry(kind, name string) (Entry, error) {
 	host := runtime.GOOS + "/" + runtime.GOARCH
+	what := fmt.Sprintf("no %s named %q is pinned", kind, name)
 	var there []string
 	for _, e := range s.entries {
 		if e.Kind != kind {
@@ -95,9 +96,11 @@ func (s *Set) Entry(kind, name string) (Entry, error) {
 		if e.Name == name && usable {
 			return e, nil
 		}
+		if e.Name == name {
+			what = fmt.Sprintf("no %s named %q is pinned for %s", kind, name, host)
+		}
 		there = append(there, e.Name+" ("+e.Platform+")")
 	}
-	what := fmt.Sprintf("no %s named %s is pinned for %s", kind, quote(name), host)
 	remedy := "nothing of that kind is pinned there"
 	if len(there) > 0 {
 		remedy = "pinned are " + strings.Join(there, ", ")
