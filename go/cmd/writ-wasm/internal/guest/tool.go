@@ -97,8 +97,8 @@ func (t *Tool) check() error {
 	}
 	for _, m := range t.compiled.ExportedMemories() {
 		if int64(m.Min()) > t.limits.MemoryPages {
-			return reason.New(reason.EnvironmentLimitMemory, fmt.Sprintf("the tool needs %d pages of memory to begin with, its limit is %d", m.Min(), t.limits.MemoryPages),
-				"limits.memory_pages", "raise the limit in the work order")
+			return reason.New(reason.EnvironmentLimitMemory, fmt.Sprintf("the tool needs %d bytes of memory to begin with, its limit is %d", int64(m.Min())<<16, t.limits.MemoryPages<<16),
+				"environment.limits.memory_bytes", "raise the limit in the work order")
 		}
 	}
 	return nil
