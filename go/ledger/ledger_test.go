@@ -108,16 +108,9 @@ func (l *life) activate() ledger.Opened {
 // next commits commands together with all that follows from them.
 func (l *life) next(commands ...kernel.Command) ledger.Opened {
 	l.t.Helper()
-	d, err := l.ledger.Kernel().Decide(l.state, commands...)
+	commands, err := fixture.Turn(l.ledger.Kernel(), l.state, commands...)
 	if err != nil {
 		l.t.Fatal(err)
-	}
-	plan, err := l.ledger.Kernel().Next(d.State)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	for _, in := range plan.Begin {
-		commands = append(commands, kernel.Begin{Intent: in})
 	}
 	return l.turn(commands...)
 }

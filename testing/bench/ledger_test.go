@@ -134,16 +134,9 @@ func (l *life) live(ctx context.Context) error {
 
 // turn commits commands together with all that follows from them.
 func (l *life) turn(ctx context.Context, commands []kernel.Command) ([]ledger.Permit, error) {
-	d, err := l.kernel.Decide(l.state, commands...)
+	commands, err := fixture.Turn(l.kernel, l.state, commands...)
 	if err != nil {
 		return nil, err
-	}
-	plan, err := l.kernel.Next(d.State)
-	if err != nil {
-		return nil, err
-	}
-	for _, in := range plan.Begin {
-		commands = append(commands, kernel.Begin{Intent: in})
 	}
 	opened, err := l.ledger.Commit(ctx, ledger.Turn{Fence: l.state.Fence(), Commands: commands, Actor: "uid:0"})
 	l.state = opened.State
