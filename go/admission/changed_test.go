@@ -1,9 +1,9 @@
 package admission_test
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -23,6 +23,7 @@ import (
 	"github.com/writ-runtime/writ/go/workorder"
 	"github.com/writ-runtime/writ/testing/built"
 	"github.com/writ-runtime/writ/testing/fixture"
+	"github.com/writ-runtime/writ/tools/lockfile"
 )
 
 // TestInputChangedAfterScan changes an input between the scan that the reservation fixes
@@ -86,28 +87,20 @@ func TestInputChangedAfterScan(t *testing.T) {
 func provider(t *testing.T) (p environment.Provider, tool canonical.Digest) {
 	t.Helper()
 	dist := t.TempDir()
-	lock := func(file, kind string, e pin.Entry, path string) canonical.Digest {
-		raw, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		e.Version, e.Path, e.Digest, e.Size = "0.1.0", e.Name, canonical.Sum(raw), int64(len(raw))
-		text, err := json.Marshal(pin.Lock{Kind: kind, Entries: []pin.Entry{e}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for name, b := range map[string][]byte{e.Path: raw, file: text} {
-			if err := os.WriteFile(filepath.Join(dist, name), b, 0o600); err != nil {
-				t.Fatal(err)
-			}
-		}
-		return e.Digest
+	if err := lockfile.WriteDir(dist, []lockfile.Source{{
+		Kind: lockfile.Worker, Name: wasm.WorkerName, Version: "0.1.0", Platform: runtime.GOOS + "/" + runtime.GOARCH, Path: wasm.WorkerName,
+		File: built.Path(t, "WRIT_TEST_WORKER", "github.com/writ-runtime/writ/go/cmd/writ-wasm", "CGO_ENABLED=0"),
+	}, {
+		Kind: lockfile.Tool, Name: "empty", Version: "0.1.0", Platform: "wasip1/wasm", Path: "empty.wasm",
+		File: built.Path(t, "WRIT_TEST_EMPTY", "github.com/writ-runtime/writ/testing/tools/empty", "GOOS=wasip1", "GOARCH=wasm"),
+	}}); err != nil {
+		t.Fatal(err)
 	}
-	lock(pin.AdaptersFile, pin.AdaptersKind, pin.Entry{Name: wasm.WorkerName, Kind: "worker", Platform: "linux/amd64"},
-		built.Path(t, "WRIT_TEST_WORKER", "github.com/writ-runtime/writ/go/cmd/writ-wasm", "CGO_ENABLED=0"))
-	tool = lock(pin.ToolsFile, pin.ToolsKind, pin.Entry{Name: "empty", Kind: "tool", Platform: "wasip1/wasm"},
-		built.Path(t, "WRIT_TEST_EMPTY", "github.com/writ-runtime/writ/testing/tools/empty", "GOOS=wasip1", "GOARCH=wasm"))
 	pins, err := pin.Open(dist)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry, err := pins.Entry("tool", "empty")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +115,7 @@ func provider(t *testing.T) (p environment.Provider, tool canonical.Digest) {
 	if err := os.Chmod(cache, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return wasm.New(pins, starter, t.TempDir(), cache), tool
+	return wasm.New(pins, starter, t.TempDir(), cache), entry.Digest
 }
 
 // materialize provisions an environment, copies the inputs in, and removes it.

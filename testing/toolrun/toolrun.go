@@ -4,13 +4,13 @@ package toolrun
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
 	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/writ-runtime/writ/go/canonical"
@@ -20,6 +20,7 @@ import (
 	"github.com/writ-runtime/writ/go/pin"
 	"github.com/writ-runtime/writ/go/schema"
 	"github.com/writ-runtime/writ/testing/built"
+	"github.com/writ-runtime/writ/tools/lockfile"
 )
 
 // Runner runs one tool any number of times, each in a fresh worker.
@@ -40,11 +41,10 @@ type Result struct {
 // and WRIT_TEST_WORKER the built worker.
 func New(t testing.TB, toolEnv, goPackage string) *Runner {
 	t.Helper()
-	workerBytes := read(t, built.Path(t, "WRIT_TEST_WORKER", "github.com/writ-runtime/writ/go/cmd/writ-wasm", "CGO_ENABLED=0"))
 	r := &Runner{module: read(t, built.Path(t, toolEnv, goPackage, "GOOS=wasip1", "GOARCH=wasm")), starter: confine.NewStarter(), cache: t.TempDir()}
 	t.Cleanup(r.starter.Close)
 	must(t, os.Chmod(r.cache, 0o700)) // the worker takes no cache that others may write to
-	r.binary = seal(t, workerBytes)
+	r.binary = seal(t, built.Path(t, "WRIT_TEST_WORKER", "github.com/writ-runtime/writ/go/cmd/writ-wasm", "CGO_ENABLED=0"))
 	return r
 }
 
@@ -133,15 +133,12 @@ func Tree(t testing.TB, input, root string) map[string]string {
 	return out
 }
 
-func seal(t testing.TB, data []byte) *pin.Sealed {
+func seal(t testing.TB, file string) *pin.Sealed {
 	t.Helper()
 	dir := t.TempDir()
-	text, err := json.Marshal(map[string]any{"kind": pin.AdaptersKind, "entries": []any{map[string]any{
-		"name": "writ-wasm", "kind": "worker", "version": "0.0.0", "platform": "linux/amd64", "path": "writ-wasm", "sha256": canonical.Sum(data), "size": len(data),
-	}}})
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(dir, pin.AdaptersFile), text, 0o600))
-	must(t, os.WriteFile(filepath.Join(dir, "writ-wasm"), data, 0o600))
+	must(t, lockfile.WriteDir(dir, []lockfile.Source{{
+		Kind: lockfile.Worker, Name: "writ-wasm", Version: "0.0.0", Platform: runtime.GOOS + "/" + runtime.GOARCH, Path: "writ-wasm", File: file,
+	}}))
 	set, err := pin.Open(dir)
 	must(t, err)
 	t.Cleanup(func() { must(t, set.Close()) })
