@@ -1,9 +1,9 @@
-// Package dispatcher finds what an earlier life left open, and closes it.
+// Package dispatcher says which work is next: it closes what an earlier life left open, and
+// attempts what waits to be attempted.
 package dispatcher
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/writ-runtime/writ/go/admission"
@@ -24,6 +24,8 @@ type Dispatcher struct {
 	Ledger    *ledger.Ledger
 	Journal   journal.Reader
 	Providers environment.Providers
+	// Admission prepares attempts; a dispatcher that only closes needs none.
+	Admission *admission.Admission
 }
 
 // Closed is one attempt that was found open and what became of it.
@@ -53,8 +55,7 @@ func (d *Dispatcher) Reconcile(ctx context.Context, accepted ingress.Accepted) (
 			continue
 		}
 		c, err := d.close(ctx, a.ID, accepted)
-		var doubt *ledger.InDoubtError
-		if errors.As(err, &doubt) {
+		if doubtful(err) {
 			return closed, fmt.Errorf("reconcile %s: %w", a.ID, err)
 		}
 		c.Attempt, c.Err = a.ID, err

@@ -18,7 +18,9 @@ import (
 
 // Watch is told of an attempt while it is carried out; its zero value looks away.
 type Watch struct {
-	Step func(supervisor.Step)
+	// Begin is told of each attempt that a tick begins.
+	Begin func(*admission.Admitted)
+	Step  func(supervisor.Step)
 	// Log is told what the adapter says, which is no record.
 	Log func(level, message string)
 }
@@ -54,6 +56,28 @@ func (h *Host) Reconcile(ctx context.Context) ([]dispatcher.Closed, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := dispatcher.Dispatcher{Ledger: h.Ledger, Journal: h.Journal, Providers: h.providers}
-	return d.Reconcile(ctx, accepted)
+	return h.dispatcher().Reconcile(ctx, accepted)
+}
+
+// Tick attempts every work order that may be attempted now.
+func (h *Host) Tick(ctx context.Context, accepted ingress.Accepted, w Watch) ([]dispatcher.Step, error) {
+	return h.dispatcher().Tick(ctx, accepted, h.carry(w))
+}
+
+// Attempt makes the next attempt at one work order.
+func (h *Host) Attempt(ctx context.Context, id workorder.ID, accepted ingress.Accepted, w Watch) (dispatcher.Step, error) {
+	return h.dispatcher().Attempt(ctx, id, accepted, h.carry(w))
+}
+
+func (h *Host) carry(w Watch) dispatcher.Carry {
+	return func(ctx context.Context, a *admission.Admitted, accepted ingress.Accepted) (kernel.State, error) {
+		if w.Begin != nil {
+			w.Begin(a)
+		}
+		return h.CarryOut(ctx, a, accepted, w)
+	}
+}
+
+func (h *Host) dispatcher() *dispatcher.Dispatcher {
+	return &dispatcher.Dispatcher{Ledger: h.Ledger, Journal: h.Journal, Providers: h.providers, Admission: h.Admission}
 }

@@ -56,27 +56,52 @@ func (r *Reading) Attempt(ctx context.Context, id string) (kernel.State, project
 		return kernel.State{}, projection.Attempt{}, err
 	}
 	one, found := index.Find(id)
-	switch {
-	case id == "" || len(found) == 0:
-		remedy := "list what there is with `writ status`"
-		if len(index.Attempts) == 0 {
-			remedy = "nothing has run here yet: start with `writ run FILE`"
-		}
-		return kernel.State{}, projection.Attempt{}, reason.New(reason.IDUnknown, fmt.Sprintf("nothing here has an id that begins with %q", id), "", remedy)
-	case one == nil:
+	if id == "" || one == nil {
 		var names []string
-		for i, a := range found {
-			if i == 5 {
-				names = append(names, "…")
-				break
-			}
+		for _, a := range found {
 			names = append(names, string(a.ID))
 		}
-		return kernel.State{}, projection.Attempt{}, reason.New(reason.IDAmbiguous, fmt.Sprintf("%d attempts have an id that begins with %q", len(found), id),
-			strings.Join(names, ", "), "type more of it")
+		if order, _ := index.FindOrder(id); order != nil {
+			return kernel.State{}, projection.Attempt{}, reason.New(reason.IDUnknown, "no attempt was made at the work order yet", string(order.ID),
+				"see what it waits for with `writ show "+string(order.ID)+"`")
+		}
+		return kernel.State{}, projection.Attempt{}, notOne(index, id, "attempts", names)
 	}
 	s, err := ledger.Load(ctx, r.Journal, r.Kernel, one.ID)
 	return s, *one, err
+}
+
+// Order finds the work order that an id, or the beginning of one, names, with the index.
+func (r *Reading) Order(ctx context.Context, id string) (projection.Order, *projection.Index, error) {
+	index, err := r.Index(ctx)
+	if err != nil {
+		return projection.Order{}, nil, err
+	}
+	one, found := index.FindOrder(id)
+	if id == "" || one == nil {
+		var names []string
+		for _, o := range found {
+			names = append(names, string(o.ID))
+		}
+		return projection.Order{}, nil, notOne(index, id, "work orders", names)
+	}
+	return *one, index, nil
+}
+
+// notOne refuses an id that names nothing, or several.
+func notOne(index *projection.Index, id, what string, found []string) error {
+	if id != "" && len(found) > 0 {
+		n := len(found)
+		if n > 5 {
+			found = append(found[:5], "…")
+		}
+		return reason.New(reason.IDAmbiguous, fmt.Sprintf("%d %s have an id that begins with %q", n, what, id), strings.Join(found, ", "), "type more of it")
+	}
+	remedy := "list what there is with `writ status`"
+	if len(index.Orders) == 0 {
+		remedy = "nothing has run here yet: start with `writ run FILE`"
+	}
+	return reason.New(reason.IDUnknown, fmt.Sprintf("nothing here has an id that begins with %q", id), "", remedy)
 }
 
 // Decision reads the policy decision of an attempt; ok is false where none was made.

@@ -26,6 +26,10 @@ type Verb string
 const (
 	// Run submits a work order and carries out an attempt at it.
 	Run Verb = "run"
+	// Submit records a work order for a later attempt.
+	Submit Verb = "submit"
+	// Tick attempts the work orders that may be attempted now.
+	Tick Verb = "tick"
 	// Reconcile closes what an earlier life left open.
 	Reconcile Verb = "reconcile"
 )
@@ -78,7 +82,7 @@ func (g Gate) Accept(principal string, d Delivery) (Accepted, error) {
 		return Accepted{}, reason.New(reason.IngressPrincipalUnknown, principal+" may not command this state folder", d.Channel,
 			"run as the user that owns the state folder ("+strings.Join(g.principals, ", ")+")")
 	}
-	if d.Verb != Run && d.Verb != Reconcile {
+	if !slices.Contains([]Verb{Run, Submit, Tick, Reconcile}, d.Verb) {
 		return Accepted{}, reason.New(reason.UsageInvalid, fmt.Sprintf("%q is no verb of this release", d.Verb), d.Channel, "see `writ help`")
 	}
 	r := Receipt{Kind: ReceiptKind, ID: d.ID, Channel: d.Channel, Verb: d.Verb, Content: canonical.Sum(d.Content), Principal: principal}

@@ -36,6 +36,8 @@ type Order struct {
 	// Attempts counts the attempts that were reserved for it, Last is the newest of them.
 	Attempts int                 `json:"attempts"`
 	Last     workorder.AttemptID `json:"last_attempt,omitempty"`
+	// Failure says why it ended before an attempt could be prepared, nil if it did not.
+	Failure *kernel.Failure `json:"failure"`
 	// Retry is what it waits for before its next attempt, nil if it does not.
 	Retry *kernel.RetryWait `json:"retry"`
 	// Submitted and Changed are recorded clock readings in milliseconds since 1970 UTC.
@@ -108,6 +110,42 @@ func (x *Index) Find(prefix string) (*Attempt, []Attempt) {
 		return &found[n-1], found
 	}
 	return nil, found
+}
+
+// FindOrder returns the work order whose id begins with prefix, and every candidate when it
+// is not exactly one.
+func (x *Index) FindOrder(prefix string) (*Order, []Order) {
+	var found []Order
+	for _, o := range x.Orders {
+		if strings.HasPrefix(string(o.ID), prefix) {
+			found = append(found, o)
+		}
+	}
+	if len(found) == 1 {
+		return &found[0], found
+	}
+	return nil, found
+}
+
+// Of returns the attempts at a work order, in the order in which they were reserved.
+func (x *Index) Of(id workorder.ID) []Attempt {
+	var of []Attempt
+	for _, a := range x.Attempts {
+		if a.WorkOrder == id {
+			of = append(of, a)
+		}
+	}
+	return of
+}
+
+// Attempt returns the row of an attempt, or nil.
+func (x *Index) Attempt(id workorder.AttemptID) *Attempt {
+	for i := range x.Attempts {
+		if x.Attempts[i].ID == id {
+			return &x.Attempts[i]
+		}
+	}
+	return nil
 }
 
 // one reports whether all attempts are of one work order.
@@ -214,6 +252,9 @@ func (b *builder) order(id workorder.ID, e lifecycle.Event, now lifecycle.State,
 			return err
 		}
 		o.Attempts, o.Last = o.Attempts+1, r.Attempt
+	case "work_order.preparation_failed":
+		o.Failure = new(kernel.Failure)
+		return canonical.Decode(e.Body, o.Failure)
 	case "work_order.retry_wait":
 		o.Retry = new(kernel.RetryWait)
 		return canonical.Decode(e.Body, o.Retry)

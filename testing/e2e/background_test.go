@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -153,13 +154,24 @@ func await(ts *script, args []string) error {
 }
 
 func sendSignal(ts *script, args []string) error {
-	r, err := find(ts, args, 2)
+	if len(args) != 3 {
+		args = append(args, "")
+	}
+	r, err := find(ts, args, 3)
 	if err != nil {
 		return err
 	}
 	number := unix.SignalNum("SIG" + args[1])
 	if number == 0 {
 		return errUsage
+	}
+	if program := args[2]; program != "" {
+		for pid, exe := range sealedChildren(r.cmd.Process.Pid) {
+			if strings.Contains(exe, program) {
+				return unix.Kill(pid, number)
+			}
+		}
+		return fmt.Errorf("%s has no child that runs %s", args[0], program)
 	}
 	if err := r.cmd.Process.Signal(number); !errors.Is(err, os.ErrProcessDone) {
 		return err
@@ -210,9 +222,13 @@ func orphansGone() error {
 
 // orphans returns the living children of this process that it did not start itself: writ
 // starts its children from sealed memory, and this test starts none that way.
-func orphans() []int {
+func orphans() []int { return slices.Collect(maps.Keys(sealedChildren(os.Getpid()))) }
+
+// sealedChildren returns the living children of a process that run from sealed memory,
+// with the name of what each runs.
+func sealedChildren(parent int) map[int]string {
 	entries, _ := os.ReadDir("/proc")
-	var found []int
+	found := map[int]string{}
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil {
@@ -228,8 +244,8 @@ func orphans() []int {
 		}
 		// pid (name) state ppid; the name may hold anything.
 		fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-		if len(fields) > 1 && fields[1] == strconv.Itoa(os.Getpid()) {
-			found = append(found, pid)
+		if len(fields) > 1 && fields[1] == strconv.Itoa(parent) {
+			found[pid] = exe
 		}
 	}
 	return found

@@ -40,7 +40,7 @@ type script = testscript.TestScript
 //	remount VARIABLE OPTIONS        changes it, as with size=8m or ro
 //	start NAME PROGRAM ARG...       runs it in the background
 //	await NAME TEXT                 waits until it has printed TEXT to standard error
-//	signal NAME SIGNAL              sends INT, TERM or KILL
+//	signal NAME SIGNAL [PROGRAM]    sends INT, TERM or KILL to it, or to its child that runs the sealed PROGRAM
 //	ended NAME STATUS|... [FILE]    waits for its end; its output goes to FILE.out and FILE.err
 //	noorphans                       waits until no process is left of those that were killed
 func commands(s *suite) map[string]func(*script, bool, []string) {

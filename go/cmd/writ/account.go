@@ -246,6 +246,9 @@ func (c *command) tellClosed(one dispatcher.Closed) {
 	}
 	if one.Err == nil && one.Waits == "" && one.State.Result != nil {
 		how = "ended " + string(one.State.Result.Conclusion)
+		if one.State.Retry != nil {
+			how += ", and `writ tick` makes another attempt"
+		}
 	}
 	fmt.Fprintf(c.errs, "writ: an earlier start left %s open; it %s (writ explain %s)\n", one.Attempt, how, one.Attempt)
 }

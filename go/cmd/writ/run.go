@@ -8,10 +8,12 @@ import (
 	"os/signal"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/writ-runtime/writ/go/admission"
+	"github.com/writ-runtime/writ/go/dispatcher"
 	"github.com/writ-runtime/writ/go/host"
 	"github.com/writ-runtime/writ/go/ingress"
 	"github.com/writ-runtime/writ/go/kernel"
@@ -38,11 +40,7 @@ func (c *command) run(ctx context.Context, file string) (err error) {
 		return err
 	}
 	outliveReaders()
-	dist, err := c.findDist()
-	if err != nil {
-		return err
-	}
-	h, err := host.Open(ctx, host.Options{State: c.state, Dist: dist, Activity: "writ run " + file})
+	h, err := c.openHost(ctx, "writ run "+file)
 	if err != nil {
 		return err
 	}
@@ -63,10 +61,34 @@ func (c *command) run(ctx context.Context, file string) (err error) {
 		return err
 	}
 	state, err := c.carryOut(ctx, h, admitted, accepted)
+	for err == nil && state.Retry != nil && c.pause(ctx, state) {
+		var step dispatcher.Step
+		step, err = h.Attempt(ctx, state.WorkOrder, accepted, host.Watch{
+			Begin: func(a *admission.Admitted) { admitted = a; c.tellBegun(a) }, Log: c.relay,
+		})
+		state = step.State
+	}
+	if errors.As(err, &denied) {
+		return c.denied(denied)
+	}
 	if err != nil {
 		return err
 	}
 	return c.account(context.WithoutCancel(ctx), h, state, admitted)
+}
+
+// pause waits until the next attempt may begin. It returns false when a person asked to
+// stop first: the work order then waits for the next tick.
+func (c *command) pause(ctx context.Context, s kernel.State) bool {
+	c.tellRetry(s)
+	timer := time.NewTimer(time.Duration(s.Retry.DelayMillis) * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 // outliveReaders keeps the process alive when whoever reads what it prints goes away, as

@@ -17,6 +17,7 @@ import (
 	"github.com/writ-runtime/writ/go/lifecycle"
 	"github.com/writ-runtime/writ/go/projection"
 	"github.com/writ-runtime/writ/go/protocol"
+	"github.com/writ-runtime/writ/go/workorder"
 )
 
 func (c *command) showCommand() *cobra.Command {
@@ -52,6 +53,9 @@ func (c *command) show(ctx context.Context, id string) error {
 		return err
 	}
 	defer r.Close()
+	if strings.HasPrefix(id, workorder.IDPrefix) {
+		return c.showOrder(ctx, r, id)
+	}
 	s, row, err := r.Attempt(ctx, id)
 	if err != nil {
 		return err
@@ -65,16 +69,16 @@ func (c *command) show(ctx context.Context, id string) error {
 		return err
 	}
 	out.Outputs = manifest.Entries
-	if out.Events, err = events(ctx, r, s); err != nil {
+	if out.Events, err = events(ctx, r, s.Subjects()); err != nil {
 		return err
 	}
 	return c.print(out, func(w io.Writer) { out.write(w, c.style()) })
 }
 
-// events returns every event of an attempt, in the order they were recorded.
-func events(ctx context.Context, r *host.Reading, s kernel.State) ([]shownEvent, error) {
+// events returns every event of the subjects, in the order they were recorded.
+func events(ctx context.Context, r *host.Reading, subjects []lifecycle.Subject) ([]shownEvent, error) {
 	var all []journal.Recorded
-	for _, subject := range s.Subjects() {
+	for _, subject := range subjects {
 		events, err := r.Journal.Events(ctx, subject)
 		if err != nil {
 			return nil, err
@@ -109,9 +113,14 @@ func (o shown) write(w io.Writer, s style) {
 	}
 	section(w, s, "outputs", few(columns(outputs), "writ artifacts list "+string(o.ID))...)
 	fmt.Fprintln(w)
+	writeEvents(w, s, o.Events)
+}
+
+// writeEvents prints events, with the turn and the time at which each turn was recorded.
+func writeEvents(w io.Writer, s style, events []shownEvent) {
 	var rows [][]string
 	last := uint64(0)
-	for _, e := range o.Events {
+	for _, e := range events {
 		at, turn := "", ""
 		if e.Sequence != last {
 			at, turn, last = moment(e.UnixMilli), fmt.Sprintf("turn %d", e.Sequence), e.Sequence

@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"github.com/writ-runtime/writ/go/host"
 	"io"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/writ-runtime/writ/go/host"
 	"github.com/writ-runtime/writ/go/projection"
 	"github.com/writ-runtime/writ/go/reason"
 )
@@ -16,7 +16,7 @@ import (
 func (c *command) statusCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "List every attempt and where it stands",
+		Short: "List every attempt, and every work order that waits for one",
 		Args:  exact(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.status(cmd.Context())
@@ -30,14 +30,19 @@ func (c *command) status(ctx context.Context) error {
 		return err
 	}
 	return c.print(index, func(w io.Writer) {
-		if len(index.Attempts) == 0 {
+		if len(index.Orders) == 0 {
 			fmt.Fprintf(w, "Nothing has run in %s yet. Start with `writ run FILE`.\n", c.state)
 			return
 		}
 		s := c.style()
-		rows := [][]string{{s.faint("attempt"), s.faint("began (UTC)"), s.faint("state"), s.faint("title")}}
+		rows := [][]string{{s.faint("attempt or work order"), s.faint("began (UTC)"), s.faint("state"), s.faint("title")}}
 		for _, a := range index.Attempts {
 			rows = append(rows, []string{string(a.ID), moment(a.Begun), standing(a, s), plain(a.Title)})
+		}
+		for _, o := range index.Orders {
+			if o.Attempts == 0 || o.Retry != nil {
+				rows = append(rows, []string{string(o.ID), moment(o.Submitted), string(o.State), plain(o.Title)})
+			}
 		}
 		for _, line := range columns(rows) {
 			fmt.Fprintln(w, line)
@@ -49,7 +54,7 @@ func (c *command) status(ctx context.Context) error {
 func (c *command) readIndex(ctx context.Context) (*projection.Index, error) {
 	r, err := host.Read(ctx, c.state)
 	if reason.Is(err, reason.JournalMissing) {
-		return &projection.Index{Attempts: []projection.Attempt{}}, nil
+		return &projection.Index{Orders: []projection.Order{}, Attempts: []projection.Attempt{}}, nil
 	}
 	if err != nil {
 		return nil, err

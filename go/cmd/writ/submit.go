@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/host"
+	"github.com/writ-runtime/writ/go/ingress"
+	"github.com/writ-runtime/writ/go/lifecycle"
+	"github.com/writ-runtime/writ/go/workorder"
+)
+
+func (c *command) submitCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "submit FILE",
+		Short: "Record a work order, to be carried out by the next tick",
+		Long: "Checks the work order in FILE and everything it names, and records it. Nothing runs yet, and the policies are\n" +
+			"asked when it does. What counts are the inputs as they are now: if they change before, the attempt is refused.",
+		Args: exact("FILE"),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.submit(cmd.Context(), args[0]) },
+	}
+}
+
+// submitted is what `writ submit` prints.
+type submitted struct {
+	WorkOrder workorder.ID     `json:"work_order"`
+	Title     string           `json:"title"`
+	Digest    canonical.Digest `json:"digest"`
+	State     lifecycle.State  `json:"state"`
+}
+
+func (c *command) submit(ctx context.Context, file string) (err error) {
+	doc, origin, err := c.load(file)
+	if err != nil {
+		return err
+	}
+	h, err := c.openHost(ctx, "writ submit "+file)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.Close()) }()
+	accepted, err := h.Accept(ingress.Submit, doc.Canonical)
+	if err != nil {
+		return err
+	}
+	order, err := h.Admission.Submit(ctx, doc, origin, accepted)
+	if err != nil {
+		return err
+	}
+	var w workorder.WorkOrder
+	if err := canonical.Decode(order.Order.Order, &w); err != nil {
+		return err
+	}
+	out := submitted{WorkOrder: order.WorkOrder, Title: w.Title, Digest: order.Order.Digest, State: order.Standing(order.OrderSubject()).State}
+	return c.print(out, func(w io.Writer) {
+		s := c.style()
+		fmt.Fprintf(w, "\n%s  submitted\n\n", s.bold(plain(out.Title)))
+		section(w, s, "order", string(out.WorkOrder))
+		section(w, s, "next", "writ tick", "writ show "+string(out.WorkOrder))
+		fmt.Fprintln(w)
+	})
+}
+
+// openHost opens the state folder for writing.
+func (c *command) openHost(ctx context.Context, activity string) (*host.Host, error) {
+	dist, err := c.findDist()
+	if err != nil {
+		return nil, err
+	}
+	return host.Open(ctx, host.Options{State: c.state, Dist: dist, Activity: activity})
+}

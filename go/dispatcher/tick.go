@@ -1,0 +1,117 @@
+package dispatcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/writ-runtime/writ/go/admission"
+	"github.com/writ-runtime/writ/go/ingress"
+	"github.com/writ-runtime/writ/go/journal"
+	"github.com/writ-runtime/writ/go/kernel"
+	"github.com/writ-runtime/writ/go/ledger"
+	"github.com/writ-runtime/writ/go/lifecycle"
+	"github.com/writ-runtime/writ/go/projection"
+	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/go/workorder"
+)
+
+// Carry carries an admitted attempt out, to its end.
+type Carry func(ctx context.Context, a *admission.Admitted, accepted ingress.Accepted) (kernel.State, error)
+
+// Step is what a tick did about one work order, or why it did nothing.
+type Step struct {
+	WorkOrder workorder.ID
+	// Attempt is the attempt that was carried out, empty if none was.
+	Attempt workorder.AttemptID
+	// State is where attempt and work order stand afterwards.
+	State kernel.State
+	// Waits says what the work order waits for; empty for one that was attempted.
+	Waits string
+	// Until is the reading of the clock that it waits for, zero for none.
+	Until lifecycle.Observation
+	// Err says why the attempt could not be carried out: a *admission.DeniedError, or
+	// another refusal, which the journal holds too.
+	Err error
+}
+
+// Tick attempts every work order that may be attempted now, one after the other, and says
+// what each of the others waits for. Whatever it does is recorded with the delivery that
+// caused it; where nothing is to be done, nothing is recorded. The error is that of a
+// journal of which nothing is known any more.
+func (d *Dispatcher) Tick(ctx context.Context, accepted ingress.Accepted, carry Carry) ([]Step, error) {
+	index, err := projection.Build(ctx, d.Journal, d.Ledger.Kernel().Transitions())
+	if err != nil {
+		return nil, err
+	}
+	var steps []Step
+	for _, o := range index.Orders {
+		if d.Ledger.Kernel().Transitions().Latest(kernel.WorkOrderMachine).Terminal(o.State) {
+			continue
+		}
+		if ctx.Err() != nil {
+			return steps, nil
+		}
+		step, err := d.step(ctx, index, o, accepted, carry)
+		if doubtful(err) {
+			return append(steps, step), fmt.Errorf("tick at %s: %w", o.ID, err)
+		}
+		step.WorkOrder, step.Err = o.ID, err
+		steps = append(steps, step)
+	}
+	return steps, nil
+}
+
+// step attempts one work order, or says what it waits for.
+func (d *Dispatcher) step(ctx context.Context, index *projection.Index, o projection.Order, accepted ingress.Accepted, carry Carry) (Step, error) {
+	if a := index.Attempt(o.Last); a != nil && !d.Ledger.Kernel().Transitions().Latest(kernel.AttemptMachine).Terminal(a.State) {
+		return Step{Attempt: o.Last, Waits: "its attempt, which is " + string(a.State)}, nil
+	}
+	switch o.State {
+	case "submitted", "ready":
+	case "retry_wait":
+		if now := d.Ledger.Now(); !now.Reached(o.Retry.NotBefore) {
+			return Step{Waits: "its next attempt, after a pause", Until: o.Retry.NotBefore}, nil
+		}
+	case "blocked_policy":
+		return Step{Waits: "a change of the policies: " + o.Blocked}, nil
+	default:
+		return Step{Waits: "a person: it is " + string(o.State)}, nil
+	}
+	return d.Attempt(ctx, o.ID, accepted, carry)
+}
+
+// Attempt makes the next attempt at one work order.
+func (d *Dispatcher) Attempt(ctx context.Context, id workorder.ID, accepted ingress.Accepted, carry Carry) (Step, error) {
+	order, err := d.Ledger.Order(ctx, id)
+	if err != nil {
+		return Step{}, err
+	}
+	if order.Retry != nil {
+		opened, err := d.Ledger.CommitOrder(context.WithoutCancel(ctx), order, id, ledger.Turn{
+			Commands: []kernel.Command{kernel.RetryReady{Now: d.Ledger.Now()}}, Blobs: []journal.Blob{accepted.Blob},
+			Actor: accepted.Receipt.Principal, Cause: accepted.Receipt.ID,
+		})
+		if err != nil {
+			return Step{}, err
+		}
+		order = opened.State
+	}
+	admitted, err := d.Admission.Again(ctx, order, accepted)
+	if err != nil {
+		var denied *admission.DeniedError
+		if errors.As(err, &denied) {
+			return Step{Attempt: denied.Attempt}, err
+		}
+		return Step{}, err
+	}
+	state, err := carry(ctx, admitted, accepted)
+	d.Ledger.Forget(admitted.State.Attempt)
+	return Step{Attempt: admitted.State.Attempt, State: state}, err
+}
+
+// doubtful reports whether nothing can be done any more before the journal is reopened.
+func doubtful(err error) bool {
+	var doubt *ledger.InDoubtError
+	return errors.As(err, &doubt) || reason.Is(err, reason.JournalHalted)
+}
