@@ -15,7 +15,7 @@ import (
 // lost.
 //
 //writ:immutable a list of registered states
-var executing = []lifecycle.State{"prepared", "starting", "running", "completion_reported", "collecting"}
+var executing = []lifecycle.State{"prepared", "starting", "running", "checkpoint_proposed", "completion_reported", "collecting"}
 
 // Complete records that polling found nothing of the workload running any more, and
 // how each launched process ended.
@@ -172,7 +172,7 @@ func (c Reconciled) decide(d *decision) error {
 	attempt, order, execution, environment := lifecycle.Family("attempt.reconciled_retryable"), lifecycle.Family("work_order.failed"),
 		lifecycle.Family("execution.reconciled_failed"), lifecycle.Family("environment.reconciled_failed")
 	switch {
-	case !c.Found.Gone:
+	case !c.Found.Gone || d.state.ambiguous():
 		f = Failure{Conclusion: workorder.Unknown, Code: reason.AttemptUnknown,
 			Detail: strings.TrimSuffix("something of the attempt may still be alive: it could be neither found nor ended: "+c.Found.Why, ": "),
 			Remedy: "end what bears the name " + c.Found.Resource + ", then decide what became of it"}
@@ -236,17 +236,17 @@ func (c Reconciled) decide(d *decision) error {
 func (d *decision) unproven() error {
 	f := Failure{Conclusion: workorder.Unknown, Stage: "cancel", Code: reason.AttemptUnknown,
 		Detail: "the cancellation could not be proven"}
-	if err := d.of("attempt.reconciling", f); err != nil {
+	g, err := report("FailureReport", f)
+	if err != nil {
 		return err
 	}
-	if err := d.of("work_order.reconciling", f); err != nil {
+	if err := d.of("attempt.reconciling", f, g); err != nil {
+		return err
+	}
+	if err := d.of("work_order.cancellation_unproven", f, g); err != nil {
 		return err
 	}
 	if d.in(ExecutionMachine, "cancelling") {
-		g, err := report("FailureReport", f)
-		if err != nil {
-			return err
-		}
 		if err := d.of("execution.cancel_unknown", f, g); err != nil {
 			return err
 		}

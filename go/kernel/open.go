@@ -36,6 +36,9 @@ func Open(fsys fs.FS) (Kernel, error) {
 	if err != nil {
 		return Kernel{}, err
 	}
+	if err := transitions.Fits(classes); err != nil {
+		return Kernel{}, err
+	}
 	if b, err = fs.ReadFile(fsys, "attestation-facts.v1.json"); err != nil {
 		return Kernel{}, err
 	}

@@ -35,7 +35,7 @@ func (c Begin) decide(d *decision) error {
 		return err
 	}
 	d.begun = append(d.begun, in)
-	return d.began(in)
+	return d.began(in, g)
 }
 
 // again answers an operation that was asked for before: the same request gets the
@@ -88,7 +88,7 @@ func (d *decision) mayBegin(in operation.Intent) error {
 }
 
 // began makes the transitions that the beginning of an operation stands for.
-func (d *decision) began(in operation.Intent) error {
+func (d *decision) began(in operation.Intent, intent lifecycle.Guard) error {
 	switch in.Kind {
 	case operation.Start:
 		if err := d.of("environment.activated", nil, d.known("PrepareReceipt")); err != nil {
@@ -101,14 +101,14 @@ func (d *decision) began(in operation.Intent) error {
 		return d.of("execution.collecting", nil, d.known("CompletionReport"))
 	case operation.Cancel:
 		if d.in(ExecutionMachine, "cancellation_requested") {
-			return d.of("execution.cancelling", nil)
+			return d.of("execution.cancelling", nil, intent)
 		}
 	case operation.Destroy:
 		switch {
 		case d.in(EnvironmentMachine, provisional...):
 			return d.of("environment.withdrawn", nil, d.known("CancelReceipt"))
 		case !d.in(EnvironmentMachine, "destroying"):
-			return d.of("environment.destroying", nil)
+			return d.of("environment.destroying", nil, intent)
 		}
 	}
 	return nil
@@ -153,7 +153,7 @@ func (c Settle) decide(d *decision) error {
 	if err := d.emit(operationSubject(c.Key), settlingFamily(o, c), answer, receipt); err != nil {
 		return err
 	}
-	if late := o.Settled() || c.Generation != d.state.Generation; late {
+	if late := o.Settled() || personal(o) || c.Generation != d.state.Generation; late {
 		return nil
 	}
 	return d.settled(o.Intent, c)
@@ -164,12 +164,18 @@ func settlingFamily(o Operation, c Settle) lifecycle.Family {
 	switch {
 	case o.Settled():
 		return lifecycle.Family("operation.late_" + string(o.State))
-	case o.State == "unknown" && c.Outcome.Knowledge == operation.Unknown:
+	case personal(o), o.State == "unknown" && c.Outcome.Knowledge == operation.Unknown:
 		return "operation.late_unknown"
 	case o.State == "unknown":
 		return lifecycle.Family("operation.resolved_" + string(c.Outcome.Knowledge))
 	}
 	return lifecycle.Family("operation." + string(c.Outcome.Knowledge))
+}
+
+// personal reports whether only a person can settle an operation any more: its outcome is
+// unknown and nobody can be asked. A later answer is kept for them and moves nothing.
+func personal(o Operation) bool {
+	return o.State == "unknown" && o.Intent.Class == operation.NonReconcilable
 }
 
 // settled makes the transitions that a known outcome stands for, where the machines

@@ -89,8 +89,7 @@ func (s State) unresolved() []operation.Intent {
 
 // remove plans the end of a closed attempt: clean up, destroy, done.
 func (k Kernel) remove(s State) (Plan, error) {
-	env := s.Of(EnvironmentMachine).State
-	if env == "" || k.terminal(EnvironmentMachine, s) {
+	if !k.owes(s) {
 		return Plan{Done: true}, nil
 	}
 	tries := 0
@@ -118,8 +117,9 @@ func (k Kernel) remove(s State) (Plan, error) {
 func (k Kernel) Closed(s State) bool { return k.terminal(AttemptMachine, s) }
 
 func (k Kernel) terminal(machine string, s State) bool {
-	m := k.transitions.Latest(machine)
-	return m != nil && m.Terminal(s.Of(machine).State)
+	at := s.Of(machine)
+	m := k.transitions.Machine(machine, at.Machine)
+	return m != nil && m.Terminal(at.State)
 }
 
 func orNone(s string) string {

@@ -30,14 +30,20 @@ func (k Kernel) reduce(s *State, e lifecycle.Event) error {
 			fmt.Sprintf("%s has event %d after event %d", e.Subject, e.Version, at.Version), string(e.Subject),
 			"run `writ verify` and keep the state folder as it is")
 	}
-	t, err := k.transitions.Apply(at.State, e)
+	t, err := k.transitions.Apply(at.State, e, effects{s})
 	if err != nil {
+		return err
+	}
+	if err := t.Projected(projector); err != nil {
+		return err
+	}
+	if err := k.unburdened(s, e, t); err != nil {
 		return err
 	}
 	if err := k.absorb(s, e); err != nil {
 		return fmt.Errorf("%s of %s: %w", e.Family, e.Subject, err)
 	}
-	s.standings[e.Subject] = Standing{State: t.To, Version: e.Version}
+	s.standings[e.Subject] = Standing{State: t.To, Version: e.Version, Machine: e.Machine}
 	for _, g := range e.Guards {
 		s.evidence[g.Name] = g.Digest
 	}
@@ -175,6 +181,7 @@ func absorbOperation(s *State, e lifecycle.Event) error {
 	}
 	o.ElapsedMicros = answer.Elapsed
 	o.Record = operation.Record{Intent: o.Intent, Outcome: answer.Outcome, Receipt: answer.Receipt}
+	o.receipt = e.Guards[0].Digest // The registry demands exactly this one.
 	s.operations[key] = o
 	return nil
 }

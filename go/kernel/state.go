@@ -30,6 +30,9 @@ const (
 type Standing struct {
 	State   lifecycle.State
 	Version uint64
+	// Machine is the version of the machine that the newest event was decided under: it
+	// says what the state means.
+	Machine uint64
 }
 
 // State is everything that the journal says about one attempt and its work order.
@@ -78,6 +81,9 @@ type Operation struct {
 	ElapsedMicros int64
 	// Late counts answers that came after it was settled, and further answers of unknown.
 	Late int
+
+	// receipt is the digest of the record's receipt.
+	receipt canonical.Digest
 }
 
 // Settled reports whether the operation's outcome is known.

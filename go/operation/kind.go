@@ -35,6 +35,15 @@ func (k Kind) Closing() bool {
 	return false
 }
 
+// OfEnvironment reports whether k is a call of the environment provider.
+func (k Kind) OfEnvironment() bool {
+	switch k {
+	case Provision, Materialize, Freeze, Reset, Destroy:
+		return true
+	}
+	return false
+}
+
 // ReceiptName is the name that SPEC-014 gives to the receipt of k.
 func (k Kind) ReceiptName() string {
 	switch k {

@@ -66,7 +66,13 @@ type Attempt struct {
 	Changed int64 `json:"changed_unix_ms"`
 	// Open counts operations without an answer.
 	Open int `json:"open_operations"`
+
+	// The versions of the machines that say what State and Environment mean.
+	machine, environmentMachine uint64
 }
+
+// projector is the version of the transitions whose meaning an index holds.
+const projector = 1
 
 // pageSize is how many batches are read at a time.
 const pageSize = 500
@@ -93,8 +99,13 @@ func Build(ctx context.Context, j journal.Reader, registry *lifecycle.Registry) 
 // Terminal reports whether nothing of the attempt is left to do: it came to a result,
 // nothing of its environment is left, and no operation is open.
 func (a Attempt) Terminal(registry *lifecycle.Registry) bool {
-	attempts, environments := registry.Latest(kernel.AttemptMachine), registry.Latest(kernel.EnvironmentMachine)
-	return a.Open == 0 && attempts.Terminal(a.State) && (a.Environment == "" || environments.Terminal(a.Environment))
+	attempts := registry.Machine(kernel.AttemptMachine, a.machine)
+	if a.Open > 0 || attempts == nil || !attempts.Terminal(a.State) {
+		return false
+	}
+	environments := registry.Machine(kernel.EnvironmentMachine, a.environmentMachine)
+	return attempts.Obligation(a.State) == lifecycle.CleanupNone || environments == nil ||
+		environments.Obligation(a.Environment) == lifecycle.CleanupNone
 }
 
 // Find returns the attempt whose id begins with prefix, or the newest one of the work order
@@ -164,8 +175,11 @@ type builder struct {
 func (b *builder) entry(e journal.Entry) error {
 	b.index.Sequence, b.index.Chain = e.Sequence, e.Chain
 	for _, ev := range e.Events {
-		t, err := b.registry.Apply(b.standings[ev.Subject], ev)
+		t, err := b.registry.Apply(b.standings[ev.Subject], ev, nil)
 		if err != nil {
+			return err
+		}
+		if err := t.Projected(projector); err != nil {
 			return err
 		}
 		before := b.standings[ev.Subject]
@@ -189,7 +203,7 @@ func (b *builder) event(e lifecycle.Event, before, now lifecycle.State, at int64
 		a.Execution = now
 	case kernel.EnvironmentMachine:
 		a := b.row(workorder.AttemptID(id), at)
-		a.Environment = now
+		a.Environment, a.environmentMachine = now, e.Machine
 	case kernel.OperationMachine:
 		parts := strings.SplitN(id, "/", 3)
 		if len(parts) < 3 {
@@ -266,7 +280,7 @@ func (b *builder) order(id workorder.ID, e lifecycle.Event, now lifecycle.State,
 
 func (b *builder) attempt(id workorder.AttemptID, e lifecycle.Event, now lifecycle.State, at int64) error {
 	a := b.row(id, at)
-	a.State = now
+	a.State, a.machine = now, e.Machine
 	if e.Family == "attempt.reserved" {
 		var born kernel.Born
 		if err := canonical.Decode(e.Body, &born); err != nil {

@@ -238,6 +238,10 @@ const (
 	JournalReadOnly Code = "journal.read_only"
 	// JournalStaleEpoch ends in state. The writer belongs to an earlier opening of the journal.
 	JournalStaleEpoch Code = "journal.stale_epoch"
+	// KernelEffectClass ends in state. A transition would settle an effect of a class that it may not settle.
+	KernelEffectClass Code = "kernel.effect_class"
+	// KernelForeignGuard ends in state. A transition rests on a receipt that it must not, or that no recorded operation has.
+	KernelForeignGuard Code = "kernel.foreign_guard"
 	// KernelIllegalTransition ends in state. The registry holds no such transition from this state.
 	KernelIllegalTransition Code = "kernel.illegal_transition"
 	// KernelMissingGuard ends in state. A transition's guard is not satisfied.
@@ -248,6 +252,8 @@ const (
 	KernelPhaseForbids Code = "kernel.phase_forbids"
 	// KernelStaleFence ends in state. The fence belongs to an earlier generation.
 	KernelStaleFence Code = "kernel.stale_fence"
+	// KernelUnmetObligation ends in state. An attempt would owe nothing any more while its environment still stands.
+	KernelUnmetObligation Code = "kernel.unmet_obligation"
 	// KernelWrongState ends in state. The subject is in another state than the command expects.
 	KernelWrongState Code = "kernel.wrong_state"
 	// MaterializeChanged ends in verify. An input changed while it was read, or since it was digested.
@@ -296,6 +302,8 @@ const (
 	PolicyReplayMismatch Code = "policy.replay_mismatch"
 	// PolicyTimeout ends in denied. A policy layer did not answer in time, which counts as a refusal.
 	PolicyTimeout Code = "policy.timeout"
+	// ProjectionNewerVersion ends in unsupported. A newer Writ knows what an event means.
+	ProjectionNewerVersion Code = "projection.newer_version"
 	// ResultMalformed ends in failed. The structured result is not strict JSON.
 	ResultMalformed Code = "result.malformed"
 	// ResultSchema ends in failed. The structured result does not match its output schema.
@@ -596,6 +604,10 @@ func (c Code) row() (exit Exit, summary string, ok bool) {
 		return ExitEnvironment, "The journal cannot be written here.", true
 	case JournalStaleEpoch:
 		return ExitState, "The writer belongs to an earlier opening of the journal.", true
+	case KernelEffectClass:
+		return ExitState, "A transition would settle an effect of a class that it may not settle.", true
+	case KernelForeignGuard:
+		return ExitState, "A transition rests on a receipt that it must not, or that no recorded operation has.", true
 	case KernelIllegalTransition:
 		return ExitState, "The registry holds no such transition from this state.", true
 	case KernelMissingGuard:
@@ -606,6 +618,8 @@ func (c Code) row() (exit Exit, summary string, ok bool) {
 		return ExitState, "The phase of the fence does not allow this operation.", true
 	case KernelStaleFence:
 		return ExitState, "The fence belongs to an earlier generation.", true
+	case KernelUnmetObligation:
+		return ExitState, "An attempt would owe nothing any more while its environment still stands.", true
 	case KernelWrongState:
 		return ExitState, "The subject is in another state than the command expects.", true
 	case MaterializeChanged:
@@ -654,6 +668,8 @@ func (c Code) row() (exit Exit, summary string, ok bool) {
 		return ExitVerify, "Replaying a recorded decision gave another result.", true
 	case PolicyTimeout:
 		return ExitDenied, "A policy layer did not answer in time, which counts as a refusal.", true
+	case ProjectionNewerVersion:
+		return ExitUnsupported, "A newer Writ knows what an event means.", true
 	case ResultMalformed:
 		return ExitFailed, "The structured result is not strict JSON.", true
 	case ResultSchema:
@@ -850,11 +866,14 @@ func Codes() []Code {
 		JournalNewerVersion,
 		JournalReadOnly,
 		JournalStaleEpoch,
+		KernelEffectClass,
+		KernelForeignGuard,
 		KernelIllegalTransition,
 		KernelMissingGuard,
 		KernelNotReady,
 		KernelPhaseForbids,
 		KernelStaleFence,
+		KernelUnmetObligation,
 		KernelWrongState,
 		MaterializeChanged,
 		MaterializeMissing,
@@ -879,6 +898,7 @@ func Codes() []Code {
 		PolicyMalformedAnswer,
 		PolicyReplayMismatch,
 		PolicyTimeout,
+		ProjectionNewerVersion,
 		ResultMalformed,
 		ResultSchema,
 		SchemaBadSchema,

@@ -131,6 +131,27 @@ func withoutType(t testing.TB) map[string][]byte {
 	}
 }
 
+// unwritten are bodies of events that the registry has and no release writes yet, each in
+// a document that shows every field: a type takes its place with the first that does.
+func unwritten() map[string][]byte {
+	return map[string][]byte{
+		"event/authorization":        []byte(`{"verb":"","target":"","flags":[{"name":"","value":""}],"principal":"","allowed":false,"code":""}`),
+		"event/budget_block":         []byte(`{"account":"","code":"","why":""}`),
+		"event/budget_ceiling":       []byte(`{"ceiling":{}}`),
+		"event/budget_settlement":    []byte(`{"reservation":"","used":{},"returned":{}}`),
+		"event/clock_block":          []byte(`{"now":{"domain":"","unix_ms":1},"last":{"domain":"","unix_ms":1},"code":""}`),
+		"event/clock_reconciliation": []byte(`{"from":{"domain":"","unix_ms":1},"expected_version":1,"principal":"","reason":""}`),
+		"event/command_outcome":      []byte(`{"subject":"","version":1}`),
+		"event/dependency":           []byte(`{"code":"","why":"","on":[{"work_order":"","state":""}]}`),
+		"event/disposition":          []byte(`{"operation":"","disposition":"","evidence":"","expected_version":1,"principal":"","reason":""}`),
+		"event/drawn":                []byte(`{"reservation":"","budget":{}}`),
+		"event/effect_proposal":      []byte(`{"attempt":"","kind":"","effect_class":"","destination":"","content":""}`),
+		"event/lease":                []byte(`{"until":{"domain":"","unix_ms":1}}`),
+		"event/quarantine":           []byte(`{"delivery":"","first":"","other":""}`),
+		"event/usage":                []byte(`{"operation":"","receipt":"","used":{},"complete":true}`),
+	}
+}
+
 // defs names the shared definition that every value of a Go type must match.
 func defs() map[reflect.Type]string {
 	return map[reflect.Type]string{
@@ -175,6 +196,7 @@ func TestSchemasAreThoseOfTheGoTypes(t *testing.T) {
 		c.compare(name, n.resolved(t), goTypes()[name])
 	}
 	shown := withoutType(t)
+	maps.Copy(shown, unwritten())
 	for _, name := range slices.Sorted(maps.Keys(shown)) {
 		n, ok := c.tree.at(locate(name))
 		if !ok {

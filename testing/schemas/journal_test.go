@@ -54,8 +54,12 @@ func TestAJournalMatchesItsSchemas(t *testing.T) {
 			}
 		}
 		for ref, seen := range bodies {
-			if !seen {
+			_, none := unwritten()["event/"+strings.TrimPrefix(ref, "#/$defs/")]
+			switch {
+			case !seen && !none:
 				t.Errorf("no life writes a body of %s", ref)
+			case seen && none:
+				t.Errorf("a body of %s is written: hold its schema against its Go type", ref)
 			}
 		}
 	})

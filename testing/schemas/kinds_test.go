@@ -2,6 +2,7 @@ package schemas_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"github.com/writ-runtime/writ/go/workorder"
 	"os"
 	"path"
@@ -55,8 +56,8 @@ func stored(t testing.TB) []document {
 		})},
 		{"a broker's grant", "writ.action_grant.v1", marshal(t, token(t))},
 	}
-	for _, machine := range []string{"attempt", "environment", "execution", "operation", "reservation", "work_order"} {
-		all = append(all, document{"the transitions of " + machine, "writ.transitions.v1", embedded(t, "transitions/"+machine+".v1.json")})
+	for _, m := range fixture.Kernel(t).Transitions().Machines() {
+		all = append(all, document{"the transitions of " + m.Name, "writ.transitions.v1", embedded(t, fmt.Sprintf("transitions/%s.v%d.json", m.Name, m.Version))})
 	}
 	var receipts []json.RawMessage
 	if err := json.Unmarshal(file(t, goldenReceipts), &receipts); err != nil || len(receipts) == 0 {
