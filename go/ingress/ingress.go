@@ -32,6 +32,8 @@ const (
 	Tick Verb = "tick"
 	// Reconcile closes what an earlier life left open.
 	Reconcile Verb = "reconcile"
+	// Command is a command in the words of the grammar.
+	Command Verb = "command"
 )
 
 // Delivery is what arrived, before anything is believed of it.
@@ -82,7 +84,7 @@ func (g Gate) Accept(principal string, d Delivery) (Accepted, error) {
 		return Accepted{}, reason.New(reason.IngressPrincipalUnknown, principal+" may not command this state folder", d.Channel,
 			"run as the user that owns the state folder ("+strings.Join(g.principals, ", ")+")")
 	}
-	if !slices.Contains([]Verb{Run, Submit, Tick, Reconcile}, d.Verb) {
+	if !slices.Contains([]Verb{Run, Submit, Tick, Reconcile, Command}, d.Verb) {
 		return Accepted{}, reason.New(reason.UsageInvalid, fmt.Sprintf("%q is no verb of this release", d.Verb), d.Channel, "see `writ help`")
 	}
 	r := Receipt{Kind: ReceiptKind, ID: d.ID, Channel: d.Channel, Verb: d.Verb, Content: canonical.Sum(d.Content), Principal: principal}

@@ -219,26 +219,31 @@ func (Accept) decide(d *decision) error {
 	if err != nil {
 		return err
 	}
-	namespace := "authoritative"
-	if mode := d.state.Bundle.Bundle().Mode; mode == "observe" || mode == "shadow" {
-		namespace = string(mode)
-	}
-	reduction := Reduction{Attempt: d.state.Attempt, Result: g.Digest, Namespace: namespace}
-	applied, err := report("ReductionReceipt", reduction)
-	if err != nil {
-		return err
-	}
 	for _, step := range []func() error{
 		func() error { return d.of("attempt.result_reported", r, g) },
 		func() error { return d.of("work_order.result_pending", nil, g) },
 		func() error { return d.of("attempt.accepted", nil, g) },
-		func() error { return d.of("work_order.applied", reduction, applied) },
+		func() error { return d.reduceResult(g.Digest) },
 	} {
 		if err := step(); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// reduceResult applies a result to the work order, in the namespace of the attempt's mode.
+func (d *decision) reduceResult(result canonical.Digest) error {
+	namespace := "authoritative"
+	if mode := d.state.Bundle.Bundle().Mode; mode == "observe" || mode == "shadow" {
+		namespace = string(mode)
+	}
+	reduction := Reduction{Attempt: d.state.Attempt, Result: result, Namespace: namespace}
+	applied, err := report("ReductionReceipt", reduction)
+	if err != nil {
+		return err
+	}
+	return d.of("work_order.applied", reduction, applied)
 }
 
 // Fence raises the fence of an attempt whose supervisor is gone, so that no answer to

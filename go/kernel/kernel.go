@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"fmt"
+	"maps"
 
 	"github.com/writ-runtime/writ/go/attestation"
 	"github.com/writ-runtime/writ/go/canonical"
@@ -58,6 +59,8 @@ func (k Kernel) Decide(s State, commands ...Command) (Decision, error) {
 			return Decision{}, err
 		}
 	}
+	// What a command came to is in the journal. It is no part of where the attempt stands.
+	maps.DeleteFunc(d.state.standings, func(s lifecycle.Subject, _ Standing) bool { return s.Machine() == CommandMachine })
 	return Decision{Events: d.events, State: d.state, Begun: d.begun, Replayed: d.replayed}, nil
 }
 

@@ -69,7 +69,11 @@ func (k Kernel) absorb(s *State, e lifecycle.Event) error {
 	case "work_order.ready":
 		s.Blocked = ""
 	case "work_order.reserved":
-		s.Attempts++
+		var r OrderReserved
+		if err := canonical.Decode(e.Body, &r); err != nil {
+			return err
+		}
+		s.Attempts, s.Last = s.Attempts+1, r.Attempt
 	case "work_order.retry_wait":
 		s.Retry = new(RetryWait)
 		return canonical.Decode(e.Body, s.Retry)
@@ -162,11 +166,18 @@ func absorbOperation(s *State, e lifecycle.Event) error {
 		s.operations[key] = o
 		return nil
 	}
+	_, what := e.Family.Split()
+	switch what {
+	case ConfirmedApplied, ConfirmedAbsent, AbandonedUnknown:
+		// A person's word settles the operation; its record stays what it was.
+		o.State = map[string]lifecycle.State{ConfirmedApplied: "applied", ConfirmedAbsent: "not_applied", AbandonedUnknown: AbandonedUnknown}[what]
+		s.operations[key] = o
+		return nil
+	}
 	var answer Answer
 	if err := canonical.Decode(e.Body, &answer); err != nil {
 		return err
 	}
-	_, what := e.Family.Split()
 	switch what {
 	case "applied", "resolved_applied":
 		o.State = "applied"

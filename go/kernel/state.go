@@ -52,6 +52,8 @@ type State struct {
 	// Attempts counts the attempts that were reserved for the work order so far, this one
 	// included.
 	Attempts int64
+	// Last is the newest attempt that was reserved for the work order.
+	Last workorder.AttemptID
 	// Retry says what the work order waits for before its next attempt; nil when it does
 	// not wait for one.
 	Retry *RetryWait

@@ -80,6 +80,32 @@ func (c Abandon) decide(d *decision) error {
 	return d.of("work_order.preparation_failed", c.Failure, g)
 }
 
+// CancelOrder withdraws a work order that nothing has started yet, with the attempt that
+// was reserved for it, if there is one.
+type CancelOrder struct {
+	CancelRequested
+}
+
+func (c CancelOrder) decide(d *decision) error {
+	g, err := report("CancellationRequest", c.CancelRequested)
+	if err != nil {
+		return err
+	}
+	if d.state.Attempt != "" && d.in(AttemptMachine, "reserved") {
+		if err := d.of("reservation.released", c.CancelRequested, g); err != nil {
+			return err
+		}
+		r := workorder.Result{
+			Kind: workorder.ResultKind, Attempt: d.state.Attempt, Conclusion: workorder.Cancelled, Code: reason.AttemptCancelled,
+			Detail: c.Reason, Stage: "activate",
+		}
+		if err := d.of("attempt.cancelled_no_effect", r, g); err != nil {
+			return err
+		}
+	}
+	return d.of("work_order.cancelled_before_start", c.CancelRequested, g)
+}
+
 // Unpreparable closes a work order that no further attempt can be prepared for: what it
 // names is not there any more, or is not what it was.
 type Unpreparable struct {

@@ -114,6 +114,11 @@ func (l *Ledger) CommitOrder(ctx context.Context, order kernel.State, id workord
 	return l.commit(ctx, string(id), &attempt{state: order, loaded: true}, t)
 }
 
+// CommitDelivery commits a turn on a command alone.
+func (l *Ledger) CommitDelivery(ctx context.Context, d kernel.Delivery, t Turn) (Opened, error) {
+	return l.append(ctx, d.ID, d.At.Version, &attempt{loaded: true}, t)
+}
+
 // InDoubtError says that it is not known whether a turn became durable: the journal
 // failed under it. The journal must be reopened before anything is decided.
 type InDoubtError struct {
@@ -157,8 +162,13 @@ func onlyFacts(commands []kernel.Command) bool {
 	return true
 }
 
-// commit decides and appends. Preconditions: a.mu is held, a is loaded.
 func (l *Ledger) commit(ctx context.Context, scope string, a *attempt, t Turn) (Opened, error) {
+	return l.append(ctx, scope, a.state.Events(), a, t)
+}
+
+// append decides and appends. count is how many events scope has. Preconditions: a.mu is
+// held, a is loaded.
+func (l *Ledger) append(ctx context.Context, scope string, count uint64, a *attempt, t Turn) (Opened, error) {
 	d, err := l.kernel.Decide(a.state, t.Commands...)
 	if err != nil {
 		return Opened{}, err
@@ -167,7 +177,7 @@ func (l *Ledger) commit(ctx context.Context, scope string, a *attempt, t Turn) (
 	if len(d.Events) == 0 {
 		return opened, nil
 	}
-	batch, err := l.batch(scope, a.state, d, t)
+	batch, err := l.batch(scope, count, d, t)
 	if err != nil {
 		return Opened{}, err
 	}
@@ -196,8 +206,7 @@ func (l *Ledger) commit(ctx context.Context, scope string, a *attempt, t Turn) (
 // batch encodes a decision. The identity counts the events that scope, an attempt or a work
 // order, had before, so that a turn whose acknowledgement was lost is recognised when it
 // is committed again.
-func (l *Ledger) batch(scope string, before kernel.State, d kernel.Decision, t Turn) (journal.Batch, error) {
-	var count uint64
+func (l *Ledger) batch(scope string, count uint64, d kernel.Decision, t Turn) (journal.Batch, error) {
 	var expect []journal.Expectation
 	seen := map[lifecycle.Subject]bool{}
 	for _, e := range d.Events {
@@ -206,7 +215,6 @@ func (l *Ledger) batch(scope string, before kernel.State, d kernel.Decision, t T
 			expect = append(expect, journal.Expectation{Subject: e.Subject, Version: e.Version - 1})
 		}
 	}
-	count = before.Events()
 	identity, err := operation.NewKey(Namespace, scope, "ledger", "turn", "after-"+strconv.FormatUint(count, 10))
 	if err != nil {
 		return journal.Batch{}, err

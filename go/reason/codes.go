@@ -208,8 +208,18 @@ const (
 	IDUnknown Code = "id.unknown"
 	// IngressConflict ends in conflict. The delivery repeats an earlier one with other bytes.
 	IngressConflict Code = "ingress.conflict"
+	// IngressMalformed ends in invalid. The command is not in the form that the grammar has.
+	IngressMalformed Code = "ingress.malformed"
+	// IngressNotAPerson ends in denied. The request comes from a process of an attempt or of an adapter.
+	IngressNotAPerson Code = "ingress.not_a_person"
 	// IngressPrincipalUnknown ends in denied. The peer's credentials match no known principal.
 	IngressPrincipalUnknown Code = "ingress.principal_unknown"
+	// IngressStale ends in conflict. The command was decided on an older state than the one that is there.
+	IngressStale Code = "ingress.stale"
+	// IngressTooLarge ends in invalid. The delivery is larger than any command.
+	IngressTooLarge Code = "ingress.too_large"
+	// IngressUnserved ends in environment. The process that holds the state folder takes no commands.
+	IngressUnserved Code = "ingress.unserved"
 	// InternalBug ends in internal. A condition that Writ's own code rules out has happened.
 	InternalBug Code = "internal.bug"
 	// JournalBadBatch ends in internal. A batch breaks the journal's own rules.
@@ -574,8 +584,18 @@ func (c Code) row() (exit Exit, summary string, ok bool) {
 		return ExitNotFound, "Nothing bears that id.", true
 	case IngressConflict:
 		return ExitConflict, "The delivery repeats an earlier one with other bytes.", true
+	case IngressMalformed:
+		return ExitInvalid, "The command is not in the form that the grammar has.", true
+	case IngressNotAPerson:
+		return ExitDenied, "The request comes from a process of an attempt or of an adapter.", true
 	case IngressPrincipalUnknown:
 		return ExitDenied, "The peer's credentials match no known principal.", true
+	case IngressStale:
+		return ExitConflict, "The command was decided on an older state than the one that is there.", true
+	case IngressTooLarge:
+		return ExitInvalid, "The delivery is larger than any command.", true
+	case IngressUnserved:
+		return ExitEnvironment, "The process that holds the state folder takes no commands.", true
 	case InternalBug:
 		return ExitInternal, "A condition that Writ's own code rules out has happened.", true
 	case JournalBadBatch:
@@ -851,7 +871,12 @@ func Codes() []Code {
 		IDMalformed,
 		IDUnknown,
 		IngressConflict,
+		IngressMalformed,
+		IngressNotAPerson,
 		IngressPrincipalUnknown,
+		IngressStale,
+		IngressTooLarge,
+		IngressUnserved,
 		InternalBug,
 		JournalBadBatch,
 		JournalChainBroken,

@@ -82,6 +82,10 @@ func goTypes() map[string]reflect.Type {
 		"event/requested":        reflect.TypeFor[kernel.Requested](),
 		"event/reservation":      reflect.TypeFor[workorder.Reservation](),
 		"event/observation":      reflect.TypeFor[lifecycle.Observation](),
+		"event/authorization":    reflect.TypeFor[kernel.Authorization](),
+		"event/command_outcome":  reflect.TypeFor[kernel.CommandOutcome](),
+		"event/disposition":      reflect.TypeFor[kernel.Disposition](),
+		"event/quarantine":       reflect.TypeFor[kernel.Quarantined](),
 		"event/reserved":         reflect.TypeFor[kernel.OrderReserved](),
 		"event/retry_wait":       reflect.TypeFor[kernel.RetryWait](),
 		"event/result":           reflect.TypeFor[workorder.Result](),
@@ -135,19 +139,15 @@ func withoutType(t testing.TB) map[string][]byte {
 // a document that shows every field: a type takes its place with the first that does.
 func unwritten() map[string][]byte {
 	return map[string][]byte{
-		"event/authorization":        []byte(`{"verb":"","target":"","flags":[{"name":"","value":""}],"principal":"","allowed":false,"code":""}`),
 		"event/budget_block":         []byte(`{"account":"","code":"","why":""}`),
 		"event/budget_ceiling":       []byte(`{"ceiling":{}}`),
 		"event/budget_settlement":    []byte(`{"reservation":"","used":{},"returned":{}}`),
 		"event/clock_block":          []byte(`{"now":{"domain":"","unix_ms":1},"last":{"domain":"","unix_ms":1},"code":""}`),
 		"event/clock_reconciliation": []byte(`{"from":{"domain":"","unix_ms":1},"expected_version":1,"principal":"","reason":""}`),
-		"event/command_outcome":      []byte(`{"subject":"","version":1}`),
 		"event/dependency":           []byte(`{"code":"","why":"","on":[{"work_order":"","state":""}]}`),
-		"event/disposition":          []byte(`{"operation":"","disposition":"","evidence":"","expected_version":1,"principal":"","reason":""}`),
 		"event/drawn":                []byte(`{"reservation":"","budget":{}}`),
 		"event/effect_proposal":      []byte(`{"attempt":"","kind":"","effect_class":"","destination":"","content":""}`),
 		"event/lease":                []byte(`{"until":{"domain":"","unix_ms":1}}`),
-		"event/quarantine":           []byte(`{"delivery":"","first":"","other":""}`),
 		"event/usage":                []byte(`{"operation":"","receipt":"","used":{},"complete":true}`),
 	}
 }
@@ -462,7 +462,7 @@ func TestListsAreThoseOfTheCode(t *testing.T) {
 		"common.v1.schema.json#/$defs/machine":            machines,
 		"receipt.v1.schema.json#/properties/name":         receipts,
 		"event.v1.schema.json#/properties/family":         families,
-		"ingress-receipt.v1.schema.json#/properties/verb": {string(ingress.Run), string(ingress.Reconcile)},
+		"ingress-receipt.v1.schema.json#/properties/verb": {string(ingress.Run), string(ingress.Submit), string(ingress.Tick), string(ingress.Reconcile), string(ingress.Command)},
 	} {
 		slices.Sort(want)
 		if got := list(location); !slices.Equal(got, slices.Compact(want)) {

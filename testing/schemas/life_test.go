@@ -296,6 +296,35 @@ func lives() map[string]func(t testing.TB) *life {
 			l.remove()
 			return l.finish()
 		},
+		"disposed": func(t testing.TB) *life {
+			l := newLife(t)
+			l.activate()
+			l.turn(nil, kernel.Fence{Why: "its supervisor ended"})
+			var resolved []kernel.Command
+			for _, in := range l.state.Open() {
+				s, err := l.ledger.Resolve(t.Context(), l.state, in, answers{Knowledge: operation.Unknown, Code: reason.OperationDissolved, Detail: "it died with the name"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				resolved = append(resolved, s)
+			}
+			l.turn(nil, resolved...)
+			l.turn(nil, kernel.Reconciled{Found: protocol.EnvironmentReconciliation{Resource: l.state.Resource, WasAlive: true, Why: "it cannot be seen"}})
+			desk := &ingress.Desk{Gate: ingress.NewGate("uid:1000"), Ledger: l.ledger, Journal: l.store}
+			handle := func(n int, text string) {
+				id := fmt.Sprintf("dlv_01939a3c-7c1e-7000-8000-%012d", n)
+				if _, err := desk.Handle(t.Context(), "uid:1000", ingress.Delivery{ID: id, Channel: "local", Verb: ingress.Command, Content: []byte(text)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			say := fmt.Sprintf("/writ resolve-ambiguous-effect %s --disposition %%s --operation-key %s --evidence seen --expected-version %d --reason seen",
+				l.state.Attempt, l.state.Operations()[0].Intent.Key, l.state.Of(kernel.WorkOrderMachine).Version)
+			handle(101, fmt.Sprintf(say, "confirmed"))
+			handle(102, fmt.Sprintf(say, kernel.ConfirmedAbsent))
+			handle(102, "/writ status")
+			handle(103, "please")
+			return l.finish()
+		},
 		"retried": func(t testing.TB) *life {
 			l := newLife(t)
 			l.complete()

@@ -157,7 +157,7 @@ func tamper(v *any, at string, skip func(string) bool, try func(what string)) {
 		}
 	case string:
 		replace(json.Number("7"), "a number for a string")
-		if typed(x) && !measured.MatchString(at) {
+		if typed(x) && !anyText.MatchString(at) {
 			replace(x[:len(x)-1]+"!", "a changed character")
 		}
 	default:
@@ -165,8 +165,9 @@ func tamper(v *any, at string, skip func(string) bool, try func(what string)) {
 	}
 }
 
-// measured matches the text of a fact: whatever was measured may stand there.
-var measured = regexp.MustCompile(`/facts/\d+/text$`)
+// anyText matches where text of any form may stand: what was measured, and what a person
+// wrote in a command.
+var anyText = regexp.MustCompile(`/(facts/\d+/text|target|flags/\d+/value)$`)
 
 // typed reports whether a string is an id, a digest, or an operation key or subject.
 func typed(s string) bool {

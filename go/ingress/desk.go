@@ -1,0 +1,322 @@
+package ingress
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/journal"
+	"github.com/writ-runtime/writ/go/kernel"
+	"github.com/writ-runtime/writ/go/ledger"
+	"github.com/writ-runtime/writ/go/lifecycle"
+	"github.com/writ-runtime/writ/go/operation"
+	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/go/workorder"
+)
+
+// Desk takes commands: it records each delivery before it reads it, decides on it, and
+// applies it in one transaction with what it leads to.
+type Desk struct {
+	Gate    Gate
+	Ledger  *ledger.Ledger
+	Journal journal.Reader
+	// Running hands a request over to the supervisor of an attempt that is under way in
+	// this process. It returns false if there is none, and else once the supervisor has
+	// recorded the commands, or could not.
+	Running func(ctx context.Context, attempt workorder.AttemptID, commands []kernel.Command, blobs []journal.Blob) (bool, error)
+}
+
+// Answer is what a delivery came to.
+type Answer struct {
+	Delivery string `json:"delivery"`
+	// State is applied, rejected, conflict or quarantined.
+	State lifecycle.State `json:"state"`
+	// Replayed says that it had been decided before.
+	Replayed bool   `json:"replayed"`
+	Verb     string `json:"verb,omitempty"`
+	// Became names the event that an applied command became.
+	Became *kernel.CommandOutcome `json:"became"`
+	// Failure says why a command was not applied.
+	Failure *kernel.Failure `json:"failure"`
+}
+
+// Refusal is why the command was not applied, nil for one that was.
+func (a Answer) Refusal() error {
+	if a.Failure == nil {
+		return nil
+	}
+	return reason.New(a.Failure.Code, a.Failure.Detail, a.Delivery, a.Failure.Remedy)
+}
+
+// Handle takes one delivery from a principal that the channel has authenticated. Exact
+// redelivery answers what the first one came to. The error says that the delivery could
+// not be recorded, or may not be.
+func (k *Desk) Handle(ctx context.Context, principal string, d Delivery) (Answer, error) {
+	ctx = context.WithoutCancel(ctx)
+	accepted, err := k.Gate.Accept(principal, d)
+	if err != nil {
+		return Answer{}, err
+	}
+	if len(d.Content) > MaxContent {
+		return Answer{}, reason.New(reason.IngressTooLarge, fmt.Sprintf("a command has at most %d bytes, this one has %d", MaxContent, len(d.Content)), d.ID, "say it in fewer")
+	}
+	c := &hearing{desk: k, accepted: accepted, content: d.Content}
+	if err := c.load(ctx); err != nil {
+		return Answer{}, err
+	}
+	if c.at.Version == 0 {
+		if err := c.receive(ctx); err != nil {
+			return Answer{}, err
+		}
+	} else if c.receipt != accepted.Digest {
+		return c.quarantine(ctx)
+	}
+	if c.at.State != "received" && c.at.State != "decided" {
+		c.answer.Replayed = true
+		return c.answer, nil
+	}
+	return c.decide(ctx)
+}
+
+// hearing is one delivery that is being heard.
+type hearing struct {
+	desk     *Desk
+	accepted Accepted
+	content  []byte
+
+	at      kernel.Standing
+	receipt canonical.Digest
+	answer  Answer
+}
+
+// load finds how far the delivery has come.
+func (c *hearing) load(ctx context.Context) error {
+	c.at, c.answer = kernel.Standing{}, Answer{Delivery: c.accepted.Receipt.ID}
+	events, err := c.desk.Journal.Events(ctx, lifecycle.Of(kernel.CommandMachine, c.accepted.Receipt.ID))
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		t, err := c.desk.Ledger.Kernel().Transitions().Apply(c.at.State, e.Event, nil)
+		if err != nil {
+			return err
+		}
+		c.at = kernel.Standing{State: t.To, Version: e.Version, Machine: e.Machine}
+		switch e.Family {
+		case "command.received":
+			c.receipt = e.Guards[0].Digest
+		case "command.decided":
+			var a kernel.Authorization
+			if err := canonical.Decode(e.Body, &a); err != nil {
+				return err
+			}
+			c.answer.Verb = a.Verb
+		case "command.applied":
+			c.answer.Became = new(kernel.CommandOutcome)
+			if err := canonical.Decode(e.Body, c.answer.Became); err != nil {
+				return err
+			}
+		case "command.malformed", "command.rejected", "command.conflict":
+			c.answer.Failure = new(kernel.Failure)
+			if err := canonical.Decode(e.Body, c.answer.Failure); err != nil {
+				return err
+			}
+		case "command.quarantined":
+			c.answer.Failure = quarantined()
+		}
+	}
+	c.answer.State = c.at.State
+	return nil
+}
+
+func (c *hearing) delivery() kernel.Delivery {
+	return kernel.Delivery{ID: c.accepted.Receipt.ID, At: c.at}
+}
+
+// receive makes the delivery durable, with its exact bytes.
+func (c *hearing) receive(ctx context.Context) error {
+	if err := c.alone(ctx, kernel.Receive{Delivery: c.delivery(), Receipt: c.accepted.Digest}); err != nil {
+		return err
+	}
+	c.at, c.receipt = kernel.Standing{State: "received", Version: 1, Machine: 1}, c.accepted.Digest
+	return nil
+}
+
+// alone commits commands on the delivery and nothing else.
+func (c *hearing) alone(ctx context.Context, commands ...kernel.Command) error {
+	_, err := c.desk.Ledger.CommitDelivery(ctx, c.delivery(), c.turn(workorder.Fence{}, commands))
+	return err
+}
+
+func (c *hearing) turn(f workorder.Fence, commands []kernel.Command, blobs ...journal.Blob) ledger.Turn {
+	blobs = append(blobs, c.accepted.Blob, journal.Blob{Digest: canonical.Sum(c.content), MediaType: "text/plain", Bytes: c.content})
+	return ledger.Turn{Fence: f, Commands: commands, Blobs: blobs, Actor: c.accepted.Receipt.Principal, Cause: c.accepted.Receipt.ID}
+}
+
+// quarantine records other bytes under the same id.
+func (c *hearing) quarantine(ctx context.Context) (Answer, error) {
+	if c.at.State != "quarantined" {
+		q := kernel.Quarantine{Delivery: c.delivery(), First: c.receipt, Other: c.accepted.Digest}
+		if err := c.alone(ctx, q); err != nil {
+			return Answer{}, err
+		}
+	}
+	return Answer{Delivery: c.accepted.Receipt.ID, State: "quarantined", Failure: quarantined()}, nil
+}
+
+func quarantined() *kernel.Failure {
+	return &kernel.Failure{
+		Conclusion: workorder.Failed, Code: reason.IngressConflict, Detail: "other bytes, or another sender, came under the id of this delivery",
+		Remedy: "send each command under an id of its own",
+	}
+}
+
+// decide reads the delivery, decides on it, and applies it.
+func (c *hearing) decide(ctx context.Context) (Answer, error) {
+	in, err := Parse(string(c.content))
+	if err != nil {
+		return c.reject(ctx, "command.malformed", err)
+	}
+	c.answer.Verb = in.Verb
+	decided := kernel.Authorize{Delivery: c.delivery(), Authorization: kernel.Authorization{
+		Verb: in.Verb, Target: in.Target, Flags: in.Flags, Principal: c.accepted.Receipt.Principal, Allowed: true,
+	}}
+	var first []kernel.Command
+	if c.at.State == "received" {
+		first = append(first, decided)
+	}
+	err = c.apply(ctx, in, first)
+	refusal, ok := reason.As(err)
+	var doubt *ledger.InDoubtError
+	switch {
+	case err == nil:
+		if err := c.load(ctx); err != nil {
+			return Answer{}, err
+		}
+		return c.answer, nil
+	case errors.As(err, &doubt) || !ok || reason.Is(err, reason.JournalHalted):
+		return Answer{}, err
+	case refusal.Code == reason.IngressStale || refusal.Code == reason.JournalConflict || refusal.Code == reason.KernelStaleFence:
+		return c.reject(ctx, "command.conflict", err, first...)
+	}
+	return c.reject(ctx, "command.rejected", err, first...)
+}
+
+func (c *hearing) reject(ctx context.Context, as lifecycle.Family, why error, first ...kernel.Command) (Answer, error) {
+	refusal, ok := reason.As(why)
+	if !ok {
+		return Answer{}, why
+	}
+	f := kernel.Failure{Conclusion: workorder.Failed, Code: refusal.Code, Detail: refusal.What, Remedy: refusal.Remedy}
+	if err := c.alone(ctx, append(first, kernel.Reject{Delivery: c.delivery(), As: as, Failure: f})...); err != nil {
+		return Answer{}, err
+	}
+	err := c.load(ctx)
+	return c.answer, err
+}
+
+// apply carries a command out, in one transaction with its outcome.
+func (c *hearing) apply(ctx context.Context, in Intent, first []kernel.Command) error {
+	switch in.Verb {
+	case Status, Wake:
+		// Nothing else changes by it; whoever asked the desk does the rest.
+		return c.alone(ctx, append(first, kernel.Apply{Delivery: c.delivery(), Became: lifecycle.Of(kernel.CommandMachine, c.accepted.Receipt.ID)})...)
+	case CancelWork:
+		return c.cancel(ctx, in, first)
+	case ResolveAmbiguousEffect:
+		return c.resolve(ctx, in, first)
+	}
+	return reason.New(reason.EnvironmentUnsupported, in.Verb+" is known and not supported by this release", "", "leave it out")
+}
+
+// expected returns the version that a command expects, and refuses it when the work order
+// is at another.
+func expected(in Intent, order kernel.State) (uint64, error) {
+	text := in.Flag("expected-version")
+	version, err := strconv.ParseUint(text, 10, 63)
+	if err != nil || strconv.FormatUint(version, 10) != text {
+		return 0, malformed(fmt.Sprintf("--expected-version %.20q is no number of events", text), "write the one that `writ show` prints")
+	}
+	if at := order.Of(kernel.WorkOrderMachine).Version; at != version {
+		return 0, reason.New(reason.IngressStale, fmt.Sprintf("the work order is at event %d, and the command was decided at event %d", at, version),
+			string(order.WorkOrder), "look again with `writ show "+string(order.WorkOrder)+"`, and decide on what is there now")
+	}
+	return version, nil
+}
+
+// cancel withdraws a work order that nothing has started, or asks for the cancellation of
+// its attempt. That is a request: what comes of it is another event.
+func (c *hearing) cancel(ctx context.Context, in Intent, first []kernel.Command) error {
+	l := c.desk.Ledger
+	order, err := l.Order(ctx, workorder.ID(in.Target))
+	if err != nil {
+		return err
+	}
+	if _, err := expected(in, order); err != nil {
+		return err
+	}
+	requested := kernel.CancelRequested{Reason: in.Flag("reason")}
+	subject := order.OrderSubject()
+	var state kernel.State
+	if order.Last != "" {
+		if state, err = l.State(ctx, order.Last); err != nil {
+			return err
+		}
+	}
+	switch at := order.Of(kernel.WorkOrderMachine).State; {
+	case state.Of(kernel.AttemptMachine).State == "reserved":
+		commands := append(first, kernel.CancelOrder{CancelRequested: requested}, kernel.Apply{Delivery: c.delivery(), Became: subject})
+		_, err = l.Commit(ctx, c.turn(state.Fence(), commands))
+		return err
+	case at == "active":
+		commands := append(first, kernel.RequestCancel{CancelRequested: requested}, kernel.Apply{Delivery: c.delivery(), Became: subject})
+		t := c.turn(state.Fence(), commands)
+		if running, err := c.desk.Running(ctx, order.Last, commands, t.Blobs); running || err != nil {
+			return err
+		}
+		_, err = l.Commit(ctx, t)
+		return err
+	case l.Kernel().Transitions().Latest(kernel.WorkOrderMachine).Terminal(at):
+		return reason.New(reason.KernelWrongState, "the work order is "+string(at)+": nothing is left to cancel", in.Target, "see it with `writ show`")
+	}
+	commands := append(first, kernel.CancelOrder{CancelRequested: requested}, kernel.Apply{Delivery: c.delivery(), Became: subject})
+	_, err = l.CommitOrder(ctx, order, order.WorkOrder, c.turn(workorder.Fence{}, commands))
+	return err
+}
+
+// resolve records what a person found of an ambiguous effect.
+func (c *hearing) resolve(ctx context.Context, in Intent, first []kernel.Command) error {
+	l := c.desk.Ledger
+	state, err := l.State(ctx, workorder.AttemptID(in.Target))
+	if err != nil {
+		return err
+	}
+	version, err := expected(in, state)
+	if err != nil {
+		return err
+	}
+	evidence := in.Flag("evidence")
+	digest := canonical.Digest(evidence)
+	var blobs []journal.Blob
+	if !digest.Valid() {
+		digest = canonical.Sum([]byte(evidence))
+		blobs = append(blobs, journal.Blob{Digest: digest, MediaType: "text/plain", Bytes: []byte(evidence)})
+	}
+	switch in.Flag("disposition") {
+	case kernel.ConfirmedAbsent, kernel.ConfirmedApplied, kernel.AbandonedUnknown:
+	default:
+		return malformed(fmt.Sprintf("%.40q is no disposition", in.Flag("disposition")),
+			"write confirmed_absent, confirmed_applied or abandoned_unknown")
+	}
+	dispose := kernel.Dispose{Disposition: kernel.Disposition{
+		Operation: operationKey(in), Disposition: in.Flag("disposition"), Evidence: digest, ExpectedVersion: version,
+		Principal: c.accepted.Receipt.Principal, Reason: in.Flag("reason"),
+	}}
+	commands := append(first, dispose, kernel.Apply{Delivery: c.delivery(), Became: lifecycle.Of(kernel.AttemptMachine, in.Target)})
+	_, err = l.Commit(ctx, c.turn(state.Fence(), commands, blobs...))
+	return err
+}
+
+func operationKey(in Intent) operation.Key { return operation.Key(in.Flag("operation-key")) }
