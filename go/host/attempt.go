@@ -9,8 +9,10 @@ import (
 	"github.com/writ-runtime/writ/go/dispatcher"
 	"github.com/writ-runtime/writ/go/environment"
 	"github.com/writ-runtime/writ/go/ingress"
+	"github.com/writ-runtime/writ/go/journal"
 	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/ledger"
+	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/go/schema"
 	"github.com/writ-runtime/writ/go/supervisor"
 	"github.com/writ-runtime/writ/go/workorder"
@@ -28,6 +30,9 @@ type Watch struct {
 // CarryOut supervises an admitted attempt to its end. An activation that is refused
 // closes the attempt.
 func (h *Host) CarryOut(ctx context.Context, a *admission.Admitted, accepted ingress.Accepted, w Watch) (kernel.State, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer h.begin(a.State.Attempt, running{ctx, cancel})()
 	fence := a.State.Fence()
 	env, err := a.Provider.Open(environment.Order{Bundle: a.Bundle, Fence: fence, Resource: fence.ResourceName()})
 	if err != nil {
@@ -48,6 +53,47 @@ func (h *Host) CarryOut(ctx context.Context, a *admission.Admitted, accepted ing
 		return state, fmt.Errorf("carry out %s: %w", a.State.Attempt, err)
 	}
 	return state, nil
+}
+
+// running is an attempt that is under way in this process.
+type running struct {
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+// begin makes an attempt known to commands until the returned function is called.
+func (h *Host) begin(id workorder.AttemptID, r running) (end func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.running[id] = r
+	return func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		delete(h.running, id)
+		if asked, ok := context.Cause(r.ctx).(*supervisor.Asked); ok {
+			asked.Answer(supervisor.TooLate(id)) // Unless it was answered.
+		}
+	}
+}
+
+// ask hands commands over to the supervisor of an attempt that is under way here, and waits
+// until they are recorded, or cannot be.
+func (h *Host) ask(_ context.Context, id workorder.AttemptID, commands []kernel.Command, blobs []journal.Blob) (bool, error) {
+	asked := supervisor.Ask(commands, blobs)
+	h.mu.Lock()
+	r, ok := h.running[id]
+	if ok {
+		r.cancel(asked)
+	}
+	h.mu.Unlock()
+	switch {
+	case !ok:
+		return false, nil
+	case context.Cause(r.ctx) != error(asked):
+		return true, reason.New(reason.KernelWrongState, "the attempt is being cancelled already", string(id), "see how it ends with `writ show`")
+	}
+	<-asked.Done()
+	return true, asked.Err()
 }
 
 // Reconcile closes what an earlier life left open.

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/writ-runtime/writ/go/adapterhost"
@@ -30,6 +31,7 @@ import (
 	"github.com/writ-runtime/writ/go/pin"
 	"github.com/writ-runtime/writ/go/policy"
 	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/go/workorder"
 	"github.com/writ-runtime/writ/schemas"
 )
 
@@ -61,12 +63,16 @@ type Host struct {
 	providers environment.Providers
 	ids       *canonical.IDSource
 	gate      ingress.Gate
+
+	// mu guards running, the attempts under way in this process.
+	mu      sync.Mutex
+	running map[workorder.AttemptID]running
 }
 
 // Open opens a state folder for writing. Preconditions: the process holds no descriptors
 // but those that confine.CloseInherited leaves.
 func Open(ctx context.Context, o Options) (_ *Host, err error) {
-	h := &Host{state: o.State, starter: confine.NewStarter()}
+	h := &Host{state: o.State, starter: confine.NewStarter(), running: map[workorder.AttemptID]running{}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, h.Close())
@@ -93,7 +99,7 @@ func Open(ctx context.Context, o Options) (_ *Host, err error) {
 	}
 	host := clock{begun: time.Now()}
 	h.Ledger = ledger.New(through, k, host)
-	h.ids = canonical.NewIDSource(func() int64 { return host.Now().UnixMilli }, rand.Reader)
+	h.ids = NewIDs()
 	if err := h.openProviders(); err != nil {
 		return nil, err
 	}
@@ -158,7 +164,7 @@ func ownersGate(state string) (ingress.Gate, error) {
 	if err != nil {
 		return ingress.Gate{}, err
 	}
-	return ingress.NewGate(ingress.Local(uid)), nil
+	return ingress.NewGate(ingress.Person(uid)), nil
 }
 
 // Accept receipts a delivery by whoever runs this process.
@@ -167,7 +173,12 @@ func (h *Host) Accept(verb ingress.Verb, content []byte) (ingress.Accepted, erro
 	if err != nil {
 		return ingress.Accepted{}, err
 	}
-	return h.gate.Accept(ingress.Local(os.Getuid()), ingress.Delivery{ID: string(id), Channel: "cli", Verb: verb, Content: content})
+	return h.gate.Accept(ingress.Person(os.Getuid()), ingress.Delivery{ID: string(id), Channel: "cli", Verb: verb, Content: content})
+}
+
+// NewIDs returns a source of ids over the clock of this machine.
+func NewIDs() *canonical.IDSource {
+	return canonical.NewIDSource(func() int64 { return time.Now().UnixMilli() }, rand.Reader)
 }
 
 // Close closes what is open. Children die with the starter.

@@ -60,6 +60,15 @@ func (f form) line() string {
 	return b.String()
 }
 
+// Grammar lists every form of command, a line each.
+func Grammar() string {
+	var b strings.Builder
+	for _, f := range forms {
+		b.WriteString("  " + f.line() + "\n")
+	}
+	return b.String()
+}
+
 // Intent is a command that the grammar accepts.
 type Intent struct {
 	Verb, Target string

@@ -74,9 +74,9 @@ type Gate struct {
 // NewGate returns a gate for the given principals, such as "uid:1000".
 func NewGate(principals ...string) Gate { return Gate{principals} }
 
-// Local is the principal of a person on this machine, by the user id that the kernel
+// Person is the principal of a person on this machine, by the user id that the kernel
 // reports for the process.
-func Local(uid int) string { return fmt.Sprintf("uid:%d", uid) }
+func Person(uid int) string { return fmt.Sprintf("uid:%d", uid) }
 
 // Accept receipts a delivery from the given principal, or refuses it.
 func (g Gate) Accept(principal string, d Delivery) (Accepted, error) {

@@ -9,7 +9,7 @@ import (
 )
 
 func TestGate(t *testing.T) {
-	gate := ingress.NewGate(ingress.Local(1000))
+	gate := ingress.NewGate(ingress.Person(1000))
 	delivery := ingress.Delivery{ID: "dlv_1", Channel: "cli", Verb: ingress.Run, Content: []byte("order")}
 	accepted, err := gate.Accept("uid:1000", delivery)
 	if err != nil {

@@ -75,6 +75,7 @@ func (a *Attempt) Run(ctx context.Context, s kernel.State) (kernel.State, error)
 	d := &drive{attempt: a, ctx: ctx, state: s, pending: a.First, blobs: a.Blobs}
 	d.services = &services{attempt: a, bundle: a.Bundle.Bundle()}
 	defer d.closeExecutor()
+	defer d.answer(TooLate(s.Attempt))
 	for {
 		more, err := d.turn()
 		if err != nil || !more {
@@ -90,6 +91,8 @@ type drive struct {
 	state   kernel.State
 	pending []kernel.Command
 	blobs   []journal.Blob
+	// asked are the requests that are among what is pending.
+	asked *Asked
 	// told are the steps that are told once they are durable.
 	told []Step
 
@@ -163,18 +166,38 @@ func (d *drive) cancelIfAsked(preview *kernel.Decision) {
 	if d.ctx.Err() == nil {
 		return
 	}
-	request := kernel.RequestCancel{CancelRequested: kernel.CancelRequested{Reason: context.Cause(d.ctx).Error()}}
+	requests := []kernel.Command{kernel.RequestCancel{CancelRequested: kernel.CancelRequested{Reason: context.Cause(d.ctx).Error()}}}
+	asked, byCommand := context.Cause(d.ctx).(*Asked)
+	if byCommand {
+		requests = asked.commands
+	}
 	switch preview.State.Of(kernel.AttemptMachine).State {
 	case "leased", "running":
 	default:
 		return
 	}
-	next, err := d.attempt.Ledger.Kernel().Decide(preview.State, request)
+	next, err := d.attempt.Ledger.Kernel().Decide(preview.State, requests...)
 	if err != nil {
 		return // The attempt is past the point where a cancellation means anything.
 	}
-	d.pending = append(d.pending, request)
+	d.pending = append(d.pending, requests...)
 	preview.State = next.State
+	if byCommand {
+		d.asked = asked
+		d.keep(asked.blobs...)
+	}
+}
+
+// answer tells whoever asked for cancellation by a command what became of it. Of more than
+// one answer the first counts.
+func (d *drive) answer(err error) {
+	asked := d.asked
+	if asked == nil {
+		asked, _ = context.Cause(d.ctx).(*Asked)
+	}
+	if asked != nil {
+		asked.Answer(err)
+	}
 }
 
 // commit makes everything pending durable.
@@ -183,7 +206,11 @@ func (d *drive) commit() (ledger.Opened, error) {
 		Fence: d.state.Fence(), Commands: d.pending, Blobs: d.blobs, Actor: d.attempt.Actor, Cause: d.attempt.Cause,
 	})
 	if err != nil {
+		d.answer(err)
 		return ledger.Opened{}, fmt.Errorf("attempt %s: %w", d.state.Attempt, err)
+	}
+	if d.asked != nil {
+		d.asked.Answer(nil)
 	}
 	for _, step := range d.told {
 		d.observe(step)

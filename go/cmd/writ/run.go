@@ -48,6 +48,11 @@ func (c *command) run(ctx context.Context, file string) (err error) {
 	if err := c.reconcile(ctx, h); err != nil {
 		return err
 	}
+	door, err := h.OpenDoor(context.WithoutCancel(ctx))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, door.Close()) }()
 	accepted, err := h.Accept(ingress.Run, doc.Canonical)
 	if err != nil {
 		return err

@@ -29,25 +29,28 @@ func (c *command) status(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.print(index, func(w io.Writer) {
-		if len(index.Orders) == 0 {
-			fmt.Fprintf(w, "Nothing has run in %s yet. Start with `writ run FILE`.\n", c.state)
-			return
+	return c.print(index, func(w io.Writer) { c.writeIndex(w, index) })
+}
+
+// writeIndex prints every attempt, and every work order that waits for one.
+func (c *command) writeIndex(w io.Writer, index *projection.Index) {
+	if len(index.Orders) == 0 {
+		fmt.Fprintf(w, "Nothing has run in %s yet. Start with `writ run FILE`.\n", c.state)
+		return
+	}
+	s := c.style()
+	rows := [][]string{{s.faint("attempt or work order"), s.faint("began (UTC)"), s.faint("state"), s.faint("title")}}
+	for _, a := range index.Attempts {
+		rows = append(rows, []string{string(a.ID), moment(a.Begun), standing(a, s), plain(a.Title)})
+	}
+	for _, o := range index.Orders {
+		if o.Attempts == 0 || o.Retry != nil {
+			rows = append(rows, []string{string(o.ID), moment(o.Submitted), string(o.State), plain(o.Title)})
 		}
-		s := c.style()
-		rows := [][]string{{s.faint("attempt or work order"), s.faint("began (UTC)"), s.faint("state"), s.faint("title")}}
-		for _, a := range index.Attempts {
-			rows = append(rows, []string{string(a.ID), moment(a.Begun), standing(a, s), plain(a.Title)})
-		}
-		for _, o := range index.Orders {
-			if o.Attempts == 0 || o.Retry != nil {
-				rows = append(rows, []string{string(o.ID), moment(o.Submitted), string(o.State), plain(o.Title)})
-			}
-		}
-		for _, line := range columns(rows) {
-			fmt.Fprintln(w, line)
-		}
-	})
+	}
+	for _, line := range columns(rows) {
+		fmt.Fprintln(w, line)
+	}
 }
 
 // readIndex builds the index; a state folder without a journal has an empty one.

@@ -11,7 +11,7 @@ import (
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/host"
 	"github.com/writ-runtime/writ/go/ingress"
-	"github.com/writ-runtime/writ/go/lifecycle"
+	"github.com/writ-runtime/writ/go/schema"
 	"github.com/writ-runtime/writ/go/workorder"
 )
 
@@ -31,39 +31,60 @@ type submitted struct {
 	WorkOrder workorder.ID     `json:"work_order"`
 	Title     string           `json:"title"`
 	Digest    canonical.Digest `json:"digest"`
-	State     lifecycle.State  `json:"state"`
+	// Served says that a host holds the state folder, and attempts the order by itself.
+	Served bool `json:"served"`
 }
 
-func (c *command) submit(ctx context.Context, file string) (err error) {
+func (c *command) submit(ctx context.Context, file string) error {
 	doc, origin, err := c.load(file)
 	if err != nil {
 		return err
 	}
-	h, err := c.openHost(ctx, "writ submit "+file)
+	id, err := c.deliveryID("")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, h.Close()) }()
-	accepted, err := h.Accept(ingress.Submit, doc.Canonical)
+	request := ingress.Request{ID: id, Verb: ingress.Submit, Content: string(doc.Canonical), Name: file, Origin: origin}
+	answer, served, err := host.Ask[host.SubmitAnswer](ctx, c.state, request)
 	if err != nil {
 		return err
 	}
-	order, err := h.Admission.Submit(ctx, doc, origin, accepted)
-	if err != nil {
-		return err
+	if !served {
+		if answer.WorkOrder, err = c.submitHere(ctx, doc, file, origin); err != nil {
+			return err
+		}
 	}
 	var w workorder.WorkOrder
-	if err := canonical.Decode(order.Order.Order, &w); err != nil {
+	if err := doc.Decode(&w); err != nil {
 		return err
 	}
-	out := submitted{WorkOrder: order.WorkOrder, Title: w.Title, Digest: order.Order.Digest, State: order.Standing(order.OrderSubject()).State}
+	out := submitted{WorkOrder: answer.WorkOrder, Title: w.Title, Digest: doc.Digest, Served: served}
 	return c.print(out, func(w io.Writer) {
 		s := c.style()
 		fmt.Fprintf(w, "\n%s  submitted\n\n", s.bold(plain(out.Title)))
 		section(w, s, "order", string(out.WorkOrder))
-		section(w, s, "next", "writ tick", "writ show "+string(out.WorkOrder))
+		next := []string{"writ tick", "writ show " + string(out.WorkOrder)}
+		if served {
+			next = next[1:]
+		}
+		section(w, s, "next", next...)
 		fmt.Fprintln(w)
 	})
+}
+
+// submitHere records a work order in a state folder that no host holds.
+func (c *command) submitHere(ctx context.Context, doc *schema.Document, file, origin string) (_ workorder.ID, err error) {
+	h, err := c.openHost(ctx, "writ submit "+file)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, h.Close()) }()
+	accepted, err := h.Accept(ingress.Submit, doc.Canonical)
+	if err != nil {
+		return "", err
+	}
+	order, err := h.Admission.Submit(ctx, doc, origin, accepted)
+	return order.WorkOrder, err
 }
 
 // openHost opens the state folder for writing.

@@ -26,7 +26,7 @@ func (c *command) tickCommand() *cobra.Command {
 			"waits for. Where nothing is to be done, nothing is recorded. How an attempt ended is in its account and in\n" +
 			"`writ status`; the exit status says whether the tick itself could be carried out.",
 		Args: between(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error { return c.tick(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.tick(cmd.Context(), "") },
 	}
 }
 
@@ -46,7 +46,8 @@ type tickStep struct {
 	Refused    string                `json:"refused,omitempty"`
 }
 
-func (c *command) tick(ctx context.Context) (err error) {
+// tick carries out one tick, for the delivery of a wake if there was one.
+func (c *command) tick(ctx context.Context, wake string) (err error) {
 	outliveReaders()
 	h, err := c.openHost(ctx, "writ tick")
 	if err != nil {
@@ -56,7 +57,12 @@ func (c *command) tick(ctx context.Context) (err error) {
 	if err := c.reconcile(ctx, h); err != nil {
 		return err
 	}
-	accepted, err := h.Accept(ingress.Tick, nil)
+	door, err := h.OpenDoor(context.WithoutCancel(ctx))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, door.Close()) }()
+	accepted, err := h.Accept(ingress.Tick, []byte(wake))
 	if err != nil {
 		return err
 	}

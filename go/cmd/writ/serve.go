@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/writ-runtime/writ/go/dispatcher"
+	"github.com/writ-runtime/writ/go/host"
+	"github.com/writ-runtime/writ/go/ingress"
+	"github.com/writ-runtime/writ/go/workorder"
+)
+
+func (c *command) serveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "serve",
+		Short: "Hold the state folder, take commands, and attempt what is submitted",
+		Long: "Closes what an earlier start left open, then attempts work as it comes: after each submission and each wake, and when\n" +
+			"a pause before a next attempt is over. It ends with Ctrl-C, which asks the attempt under way to be cancelled.",
+		Args: between(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.serve(cmd.Context()) },
+	}
+}
+
+func (c *command) serve(ctx context.Context) (err error) {
+	outliveReaders()
+	h, err := c.openHost(ctx, "writ serve")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, h.Close()) }()
+	if err := c.reconcile(ctx, h); err != nil {
+		return err
+	}
+	door, err := h.OpenDoor(context.WithoutCancel(ctx))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, door.Close()) }()
+	c.note("serving %s", c.state)
+	for {
+		pause, err := c.serveTick(ctx, h)
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-door.Woken():
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// longest is how long a host sleeps that has nothing to wait for.
+const longest = time.Hour
+
+// serveTick is one tick. It returns how long nothing will have to be attempted.
+func (c *command) serveTick(ctx context.Context, h *host.Host) (time.Duration, error) {
+	accepted, err := h.Accept(ingress.Tick, nil)
+	if err != nil {
+		return 0, err
+	}
+	steps, err := h.Tick(ctx, accepted, host.Watch{Begin: c.tellBegun, Log: c.relay})
+	pause := longest
+	for _, s := range steps {
+		c.tellStep(s)
+		until := s.Until
+		if s.State.Retry != nil {
+			until = s.State.Retry.NotBefore
+		}
+		if until.UnixMilli > 0 {
+			pause = min(pause, max(time.Until(time.UnixMilli(until.UnixMilli)), 0)+time.Millisecond)
+		}
+	}
+	return pause, err
+}
+
+// tellStep says on standard error what a tick did.
+func (c *command) tellStep(s dispatcher.Step) {
+	switch r := s.State.Result; {
+	case s.Err != nil:
+		c.note("%s could not be attempted: %s", s.WorkOrder, plain(s.Err.Error()))
+	case r != nil && r.Conclusion == workorder.Succeeded:
+		c.note("%s succeeded", s.Attempt)
+	case r != nil:
+		c.note("%s ended %s: %s", s.Attempt, r.Conclusion, plain(r.Detail))
+	}
+}
+
+// note says something on standard error, unless a program reads.
+func (c *command) note(format string, args ...any) {
+	if !c.json {
+		fmt.Fprintf(c.errs, "writ: "+format+"\n", args...)
+	}
+}

@@ -1,0 +1,122 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"github.com/writ-runtime/writ/go/ingress"
+	"github.com/writ-runtime/writ/go/projection"
+	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/go/schema"
+	"github.com/writ-runtime/writ/go/workorder"
+)
+
+// CommandAnswer is what a command came to, with what it asked to see.
+type CommandAnswer struct {
+	ingress.Answer
+	// Index answers the verb status.
+	Index *projection.Index `json:"index,omitempty"`
+}
+
+// SubmitAnswer is what a submission came to.
+type SubmitAnswer struct {
+	WorkOrder workorder.ID `json:"work_order"`
+}
+
+// Command takes one command of a principal that the channel has authenticated.
+func (h *Host) Command(ctx context.Context, principal string, d ingress.Delivery) (CommandAnswer, error) {
+	desk := &ingress.Desk{Gate: h.gate, Ledger: h.Ledger, Journal: h.Journal, Running: h.ask}
+	answer, err := desk.Handle(ctx, principal, d)
+	out := CommandAnswer{Answer: answer}
+	if err == nil && answer.Verb == ingress.Status && answer.Failure == nil {
+		out.Index, err = projection.Build(ctx, h.Journal, h.Ledger.Kernel().Transitions())
+	}
+	return out, err
+}
+
+// Door answers the requests of people to a host that holds the state folder.
+type Door struct {
+	host  *Host
+	local *ingress.Local
+	// woken has room for one wake: more of them cause no more than one tick.
+	woken chan string
+	serve sync.WaitGroup
+}
+
+// OpenDoor opens the channel of people on this machine.
+func (h *Host) OpenDoor(ctx context.Context) (*Door, error) {
+	local, err := ingress.Listen(h.state)
+	if err != nil {
+		return nil, err
+	}
+	d := &Door{host: h, local: local, woken: make(chan string, 1)}
+	d.serve.Go(func() { local.Serve(ctx, d.handle) })
+	return d, nil
+}
+
+// Woken tells of commands and submissions after which there may be something to attempt:
+// the id of one of their deliveries.
+func (d *Door) Woken() <-chan string { return d.woken }
+
+// Close takes no more requests, and waits for those under way.
+func (d *Door) Close() error {
+	err := d.local.Close()
+	d.serve.Wait()
+	return err
+}
+
+func (d *Door) wake(delivery string) {
+	select {
+	case d.woken <- delivery:
+	default:
+	}
+}
+
+func (d *Door) handle(ctx context.Context, principal string, r ingress.Request) (any, error) {
+	switch r.Verb {
+	case ingress.Command:
+		answer, err := d.host.Command(ctx, principal, ingress.Delivery{ID: r.ID, Channel: ingress.LocalChannel, Verb: r.Verb, Content: []byte(r.Content)})
+		if err == nil && answer.Failure == nil && answer.Verb != ingress.Status && !answer.Replayed {
+			d.wake(r.ID)
+		}
+		return answer, err
+	case ingress.Submit:
+		answer, err := d.host.submit(ctx, principal, r)
+		if err == nil {
+			d.wake(r.ID)
+		}
+		return answer, err
+	}
+	return nil, reason.New(reason.IngressMalformed, fmt.Sprintf("a running host takes no %q", r.Verb), ingress.LocalChannel, "use the writ of the same release")
+}
+
+// submit records a work order that another process has read.
+func (h *Host) submit(ctx context.Context, principal string, r ingress.Request) (SubmitAnswer, error) {
+	registry, err := schema.Open()
+	if err != nil {
+		return SubmitAnswer{}, err
+	}
+	doc, err := registry.Load(r.Name, []byte(r.Content), workorder.Kind)
+	if err != nil {
+		return SubmitAnswer{}, err
+	}
+	accepted, err := h.gate.Accept(principal, ingress.Delivery{ID: r.ID, Channel: ingress.LocalChannel, Verb: r.Verb, Content: doc.Canonical})
+	if err != nil {
+		return SubmitAnswer{}, err
+	}
+	order, err := h.Admission.Submit(ctx, doc, r.Origin, accepted)
+	return SubmitAnswer{WorkOrder: order.WorkOrder}, err
+}
+
+// Ask sends a request to the host that holds a state folder, and decodes its answer. It
+// returns false where no host holds it.
+func Ask[A any](ctx context.Context, state string, r ingress.Request) (answer A, served bool, err error) {
+	var raw json.RawMessage
+	if served, err = ingress.Send(ctx, state, r, &raw); err != nil || !served {
+		return answer, served, err
+	}
+	err = json.Unmarshal(raw, &answer)
+	return answer, true, err
+}
