@@ -153,7 +153,7 @@ func (c Settle) decide(d *decision) error {
 	if err := d.emit(operationSubject(c.Key), settlingFamily(o, c), answer, receipt); err != nil {
 		return err
 	}
-	if late := o.Settled() || personal(o) || c.Generation != d.state.Generation; late {
+	if late := o.Settled() || c.Generation != d.state.Generation; late {
 		return nil
 	}
 	return d.settled(o.Intent, c)

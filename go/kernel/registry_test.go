@@ -104,6 +104,12 @@ func TestTheReducerRefusesWhatIsNotRegistered(t *testing.T) {
 					if tampered.Guards = slices.Clone(e.Guards); lifecycle.ReportsOutcome(g.Name) && e.Subject.Machine() != kernel.OperationMachine && g.Name != lifecycle.EnvironmentReconciliation && g.Name != lifecycle.ReconciliationResult {
 						tampered.Guards[i].Digest = fixture.Digest("nobody's receipt")
 						refuse(reason.KernelForeignGuard, "a "+g.Name+" of no operation", tampered)
+						for _, o := range s.Operations() {
+							if len(o.Record.Receipt) > 0 && o.Intent.Kind.ReceiptName() != g.Name {
+								tampered.Guards[i].Digest = canonical.Sum(o.Record.Receipt)
+								refuse(reason.KernelForeignGuard, "the receipt of a "+string(o.Intent.Kind)+" for its "+g.Name, tampered)
+							}
+						}
 					}
 				}
 				var err error
@@ -150,8 +156,8 @@ func lives() map[string]func(*life) {
 	}
 }
 
-// second is a registry with two versions of every machine. In the second an environment
-// with frozen outputs owes nothing.
+// second is a kernel with two versions of every machine. In the second an environment with
+// frozen outputs owes nothing, and a failed attempt is not at its end.
 func second(t *testing.T) kernel.Kernel {
 	return under(t, func(b []byte) [][]byte {
 		newer := bytes.Replace(b, []byte(`"version": 1`), []byte(`"version": 2`), 1)
@@ -160,8 +166,16 @@ func second(t *testing.T) kernel.Kernel {
 			if bytes.Contains(line, []byte(`"to": "frozen"`)) {
 				lines[i] = bytes.Replace(line, []byte("destroy_or_retain"), []byte("none"), 1)
 			}
+			if bytes.Contains(line, []byte(`"to": "failed"`)) && bytes.Contains(line, []byte(`"family": "attempt.`)) {
+				lines[i] = bytes.Replace(line, []byte(`"terminal": true`), []byte(`"terminal": false`), 1)
+			}
 		}
-		return [][]byte{b, bytes.Join(lines, []byte("\n"))}
+		newer = bytes.Join(lines, []byte("\n"))
+		if bytes.Contains(newer, []byte(`"machine": "attempt"`)) {
+			newer = bytes.Replace(newer, []byte(`"transitions": [`), []byte(`"transitions": [
+				{"from": ["failed"], "family": "attempt.filed", "to": "filed", "receipts": [], "effect_class": "none", "terminal": true, "cleanup": "none", "projector": 1},`), 1)
+		}
+		return [][]byte{b, newer}
 	})
 }
 
@@ -207,15 +221,12 @@ func TestASecondVersionReplaysOldEventsUnchanged(t *testing.T) {
 // under an older one; a release without that version refuses them.
 func TestNewEventsAreDecidedUnderTheNewestVersion(t *testing.T) {
 	l := newLife(t)
-	l.running()
+	l.completed()
 	old := len(l.events)
 	l.kernel = second(t)
-	for _, in := range l.state.Open() {
-		l.do(l.applied(in))
-	}
-	l.do(kernel.Fail{Failure: kernel.Failure{Conclusion: workorder.Failed, Code: reason.ToolTrapped, Detail: "trapped"}})
-	l.recover()
-	l.wantDone(workorder.Failed)
+	in := l.begin(operation.Freeze, operation.Collect)
+	l.do(l.applied(in[0]), l.applied(in[1]), kernel.Accept{})
+	l.wantDone(workorder.Succeeded)
 	for i, e := range l.events {
 		if want := uint64(1); e.Machine != want && i < old || i >= old && e.Machine != 2 {
 			t.Errorf("%s is decided under version %d", e.Family, e.Machine)

@@ -34,9 +34,10 @@ var elsewhere = map[string]string{
 
 // byHand are commands that nothing runs, and why.
 var byHand = map[string]string{
-	"./bazelw run //:gazelle":    "it writes the tree; //:gazelle_test says when it would",
-	"go run ./tools/reasongen":   "it writes the tree; its test says when it would",
-	"go run ./tools/dist -o DIR": "its package makes the release set of this very test",
+	"./bazelw run //:gazelle":     "it writes the tree; //:gazelle_test says when it would",
+	"go run ./tools/reasongen":    "it writes the tree; its test says when it would",
+	"go run ./tools/lifecycledoc": "it writes the tree; its test says when it would",
+	"go run ./tools/dist -o DIR":  "its package makes the release set of this very test",
 }
 
 const writ = "./bazelw run //:writ -- "
