@@ -81,6 +81,10 @@ func (a *Admission) Admit(ctx context.Context, doc *schema.Document, origin stri
 	if err != nil {
 		return nil, err
 	}
+	if len(o.order.DependsOn) > 0 {
+		return nil, o.at("/depends_on", reason.New(reason.DependencyWaiting, "what is carried out at once cannot wait for other work orders", "/depends_on",
+			"record it with `writ submit`; a tick attempts it once they are applied"))
+	}
 	submit, err := a.submission(o, accepted)
 	if err != nil {
 		return nil, err

@@ -10,7 +10,6 @@ func (o *order) refuseUnsupported() error {
 		asked         bool
 		pointer, what string
 	}{
-		{len(w.DependsOn) > 0, "/depends_on", "work orders that wait for others"},
 		{w.Retention != nil && w.Retention.Keep, "/retention/keep", "keeping an environment's bytes"},
 		{w.Checkpoint != nil && w.Checkpoint.Policy != "none", "/checkpoint/policy", "checkpoints"},
 		{w.Limits != nil && w.Limits.Repairs > 0, "/limits/repairs", "repairs of a result"},

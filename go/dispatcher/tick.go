@@ -45,7 +45,8 @@ func (d *Dispatcher) Tick(ctx context.Context, accepted ingress.Accepted, carry 
 		return nil, err
 	}
 	var steps []Step
-	for _, o := range index.Orders {
+	for i := range index.Orders {
+		o := index.Orders[i]
 		if d.Ledger.Kernel().Transitions().Latest(kernel.WorkOrderMachine).Terminal(o.State) {
 			continue
 		}
@@ -58,6 +59,17 @@ func (d *Dispatcher) Tick(ctx context.Context, accepted ingress.Accepted, carry 
 		}
 		step.WorkOrder, step.Err = o.ID, err
 		steps = append(steps, step)
+		if step.Attempt == "" || step.Waits != "" {
+			continue
+		}
+		// What was carried out may be what a later one waits for. Work orders that came
+		// meanwhile stand behind those that were there, and are for the next tick.
+		now, err := projection.Build(ctx, d.Journal, d.Ledger.Kernel().Transitions())
+		if err != nil {
+			return steps, err
+		}
+		now.Orders = now.Orders[:len(index.Orders)]
+		index = now
 	}
 	return steps, nil
 }
@@ -67,8 +79,11 @@ func (d *Dispatcher) step(ctx context.Context, index *projection.Index, o projec
 	if a := index.Attempt(o.Last); a != nil && !d.Ledger.Kernel().Transitions().Latest(kernel.AttemptMachine).Terminal(a.State) {
 		return Step{Attempt: o.Last, Waits: "its attempt, which is " + string(a.State)}, nil
 	}
+	if dep := d.Ledger.Kernel().Depends(o.ID, o.DependsOn, index.Look); dep != nil {
+		return d.depend(ctx, o.ID, *dep, accepted)
+	}
 	switch o.State {
-	case "submitted", "ready":
+	case "submitted", "ready", "blocked_dependency":
 	case "retry_wait":
 		if now := d.Ledger.Now(); !now.Reached(o.Retry.NotBefore) {
 			return Step{Waits: "its next attempt, after a pause", Until: o.Retry.NotBefore}, nil
@@ -79,6 +94,25 @@ func (d *Dispatcher) step(ctx context.Context, index *projection.Index, o projec
 		return Step{Waits: "a person: it is " + string(o.State)}, nil
 	}
 	return d.Attempt(ctx, o.ID, accepted, carry)
+}
+
+// depend records why a work order cannot be attempted, and says so.
+func (d *Dispatcher) depend(ctx context.Context, id workorder.ID, dep kernel.Dependency, accepted ingress.Accepted) (Step, error) {
+	order, err := d.Ledger.Order(ctx, id)
+	if err != nil {
+		return Step{}, err
+	}
+	_, err = d.Ledger.CommitOrder(context.WithoutCancel(ctx), order, id, ledger.Turn{
+		Commands: []kernel.Command{kernel.Depend{Dependency: dep}}, Blobs: []journal.Blob{accepted.Blob},
+		Actor: accepted.Receipt.Principal, Cause: accepted.Receipt.ID,
+	})
+	switch {
+	case err != nil:
+		return Step{}, err
+	case dep.Code != reason.DependencyWaiting:
+		return Step{}, reason.New(dep.Code, dep.Why, string(id), "submit what it depends on, and then the work order anew")
+	}
+	return Step{Waits: "another work order: " + dep.Why}, nil
 }
 
 // Attempt makes the next attempt at one work order.

@@ -33,6 +33,10 @@ type Order struct {
 	// State is where it stands; Blocked says why it waits, empty if it does not.
 	State   lifecycle.State `json:"state"`
 	Blocked string          `json:"blocked"`
+	// DependsOn are the work orders that must be applied first; Dependency is why it waits
+	// for them, or failed by them, nil if neither.
+	DependsOn  []workorder.ID     `json:"depends_on"`
+	Dependency *kernel.Dependency `json:"dependency"`
 	// Attempts counts the attempts that were reserved for it, Last is the newest of them.
 	Attempts int                 `json:"attempts"`
 	Last     workorder.AttemptID `json:"last_attempt,omitempty"`
@@ -136,6 +140,16 @@ func (x *Index) FindOrder(prefix string) (*Order, []Order) {
 		return &found[0], found
 	}
 	return nil, found
+}
+
+// Look returns where a work order stands and what it depends on; false for one that is not
+// there.
+func (x *Index) Look(id workorder.ID) (lifecycle.State, []workorder.ID, bool) {
+	i, found := slices.BinarySearchFunc(x.Orders, id, func(o Order, id workorder.ID) int { return strings.Compare(string(o.ID), string(id)) })
+	if !found {
+		return "", nil, false
+	}
+	return x.Orders[i].State, x.Orders[i].DependsOn, true
 }
 
 // Of returns the attempts at a work order, in the order in which they were reserved.
@@ -251,15 +265,18 @@ func (b *builder) order(id workorder.ID, e lifecycle.Event, now lifecycle.State,
 		if err := canonical.Decode(s.Order, &w); err != nil {
 			return err
 		}
-		o.Title, o.Mode, o.Tool = w.Title, w.Mode, w.Tool.Name
+		o.Title, o.Mode, o.Tool, o.DependsOn = w.Title, w.Mode, w.Tool.Name, w.DependsOn
 	case "work_order.blocked_policy":
 		var blocked kernel.Blocked
 		if err := canonical.Decode(e.Body, &blocked); err != nil {
 			return err
 		}
 		o.Blocked = blocked.Why
+	case "work_order.blocked_dependency", "work_order.dependency_failed":
+		o.Dependency = new(kernel.Dependency)
+		return canonical.Decode(e.Body, o.Dependency)
 	case "work_order.ready":
-		o.Blocked = ""
+		o.Blocked, o.Dependency = "", nil
 	case "work_order.reserved":
 		var r kernel.OrderReserved
 		if err := canonical.Decode(e.Body, &r); err != nil {

@@ -150,6 +150,14 @@ const (
 	CapabilityUnknownAction Code = "capability.unknown_action"
 	// CapabilityUnknownMode ends in invalid. The mode is not one of the four.
 	CapabilityUnknownMode Code = "capability.unknown_mode"
+	// DependencyCycle ends in invalid. Work orders depend on each other in a circle.
+	DependencyCycle Code = "dependency.cycle"
+	// DependencyFailed ends in failed. A work order that it depends on ended without being applied.
+	DependencyFailed Code = "dependency.failed"
+	// DependencyMissing ends in not_found. A work order that it depends on does not exist.
+	DependencyMissing Code = "dependency.missing"
+	// DependencyWaiting ends in state. The work order waits for others that are not applied yet.
+	DependencyWaiting Code = "dependency.waiting"
 	// EnvironmentDead ends in lost. The environment died.
 	EnvironmentDead Code = "environment.dead"
 	// EnvironmentLimitCpu ends in failed. The environment reached its limit of processor time.
@@ -526,6 +534,14 @@ func (c Code) row() (exit Exit, summary string, ok bool) {
 		return ExitDenied, "The action is not registered.", true
 	case CapabilityUnknownMode:
 		return ExitInvalid, "The mode is not one of the four.", true
+	case DependencyCycle:
+		return ExitInvalid, "Work orders depend on each other in a circle.", true
+	case DependencyFailed:
+		return ExitFailed, "A work order that it depends on ended without being applied.", true
+	case DependencyMissing:
+		return ExitNotFound, "A work order that it depends on does not exist.", true
+	case DependencyWaiting:
+		return ExitState, "The work order waits for others that are not applied yet.", true
 	case EnvironmentDead:
 		return ExitLost, "The environment died.", true
 	case EnvironmentLimitCpu:
@@ -842,6 +858,10 @@ func Codes() []Code {
 		CapabilityRegistry,
 		CapabilityUnknownAction,
 		CapabilityUnknownMode,
+		DependencyCycle,
+		DependencyFailed,
+		DependencyMissing,
+		DependencyWaiting,
 		EnvironmentDead,
 		EnvironmentLimitCpu,
 		EnvironmentLimitFiles,

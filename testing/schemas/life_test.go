@@ -296,6 +296,29 @@ func lives() map[string]func(t testing.TB) *life {
 			l.remove()
 			return l.finish()
 		},
+		"waiting": func(t testing.TB) *life {
+			l := newLife(t)
+			submit := fixture.Submit()
+			submit.Submitted.Order, submit.Submitted.Schema = canonicalize(l.t, []byte(order)), fixture.Digest("schema")
+			delivered, err := ingress.NewGate("uid:1000").Accept("uid:1000", ingress.Delivery{ID: delivery, Channel: "cli", Verb: ingress.Submit, Content: []byte(order)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			submit.Ingress = delivered.Digest
+			turn := func(s kernel.State, c kernel.Command) kernel.State {
+				opened, err := l.ledger.CommitOrder(t.Context(), s, fixture.WorkOrder, ledger.Turn{Commands: []kernel.Command{c}, Blobs: append(packages(l.t), delivered.Blob), Actor: "uid:1000", Cause: delivery})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return opened.State
+			}
+			const other = "wo_01939a3c-7c1e-7000-8000-00000000000f"
+			wait := kernel.Dependency{Code: reason.DependencyWaiting, Why: "it waits", On: []kernel.DependsOn{{WorkOrder: other, State: "active"}}}
+			s := turn(turn(kernel.State{}, submit), kernel.Depend{Dependency: wait})
+			fail := kernel.Dependency{Code: reason.DependencyMissing, Why: "it is not there", On: []kernel.DependsOn{{WorkOrder: other}}}
+			turn(s, kernel.Depend{Dependency: fail})
+			return l.finish()
+		},
 		"disposed": func(t testing.TB) *life {
 			l := newLife(t)
 			l.activate()

@@ -36,6 +36,9 @@ func (o shownOrder) write(w io.Writer, s style) {
 	if o.Blocked != "" {
 		section(w, s, "why", plain(o.Blocked))
 	}
+	if d := o.Dependency; d != nil {
+		section(w, s, "why", plain(d.Why), s.faint(string(d.Code)))
+	}
 	if f := o.Failure; f != nil {
 		section(w, s, "why", plain(f.Detail), plain(f.Remedy), s.faint(string(f.Code)))
 	}
