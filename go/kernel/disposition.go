@@ -55,8 +55,8 @@ func (c Dispose) decide(d *decision) error {
 	if err != nil {
 		return err
 	}
-	if o.State == "unknown" {
-		if err := d.emit(operationSubject(c.Operation), lifecycle.Family("operation."+c.Disposition.Disposition), c.Disposition, g); err != nil {
+	for _, key := range d.covered(o) {
+		if err := d.emit(operationSubject(key), lifecycle.Family("operation."+c.Disposition.Disposition), c.Disposition, g); err != nil {
 			return err
 		}
 	}
@@ -75,6 +75,21 @@ func (c Dispose) decide(d *decision) error {
 	// The owning reducer of an effect without outputs: the order is applied, by what the
 	// attempt came to and the person found.
 	return d.reduceResult(g.Digest)
+}
+
+// covered returns the operations without a known outcome that a disposition speaks for:
+// the one that it names and, where that is the provision of the environment, all that
+// lived and died in it. An effect that nobody can ask about is spoken for by its own name
+// only.
+func (d *decision) covered(named Operation) []operation.Key {
+	var keys []operation.Key
+	for _, o := range d.state.Operations() {
+		with := named.Intent.Kind == operation.Provision && o.Intent.Resource == named.Intent.Resource && o.Intent.Class != operation.NonReconcilable
+		if o.State == "unknown" && (with || o.Intent.Key == named.Intent.Key) {
+			keys = append(keys, o.Intent.Key)
+		}
+	}
+	return keys
 }
 
 // undisposed returns an operation whose effect nobody could ask about and no person has

@@ -175,7 +175,11 @@ func (c Reconciled) decide(d *decision) error {
 	case !c.Found.Gone || d.state.ambiguous():
 		f = Failure{Conclusion: workorder.Unknown, Code: reason.AttemptUnknown,
 			Detail: strings.TrimSuffix("something of the attempt may still be alive: it could be neither found nor ended: "+c.Found.Why, ": "),
-			Remedy: "end what bears the name " + c.Found.Resource + ", then decide what became of it"}
+			Remedy: "end what bears the name " + c.Found.Resource + ", then decide what became of it: docs/recovery.md"}
+		if c.Found.Gone {
+			f.Detail = "an effect of the attempt may have taken place, and nobody can ask about it"
+			f.Remedy = "find out whether it did, and say so: docs/recovery.md"
+		}
 		attempt, order = "attempt.unknown_terminal", "work_order.unknown_terminal"
 		execution, environment = "execution.unknown_terminal", "environment.unknown_terminal"
 	case cancelled:

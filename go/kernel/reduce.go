@@ -119,6 +119,8 @@ func (k Kernel) absorb(s *State, e lifecycle.Event) error {
 			return err
 		}
 		s.Failure = f
+	case "attempt.disposed":
+		s.Disposed++
 	case "attempt.fenced":
 		var f Fenced
 		if err := canonical.Decode(e.Body, &f); err != nil {

@@ -67,6 +67,8 @@ type State struct {
 	CancelReason string
 	// Result is nil until the attempt came to something.
 	Result *workorder.Result
+	// Disposed counts the dispositions that people made of the attempt's ambiguities.
+	Disposed int64
 	// Failure is the first failure, loss or doubt that was recorded, nil if there is none.
 	Failure *Failure
 	// Blocked says why the work order waits; empty when it does not.

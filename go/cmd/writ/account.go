@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/writ-runtime/writ/go/admission"
 	"github.com/writ-runtime/writ/go/canonical"
@@ -240,15 +241,18 @@ func wrap(items []string, width int) []string {
 
 // tellClosed says on standard error what became of an attempt of an earlier life.
 func (c *command) tellClosed(one dispatcher.Closed) {
-	how := "waits for " + one.Waits
-	if one.Err != nil {
-		how = "could not be closed: " + one.Err.Error()
+	var said []string
+	if r := one.State.Result; r != nil {
+		said = append(said, "ended "+string(r.Conclusion))
 	}
-	if one.Err == nil && one.Waits == "" && one.State.Result != nil {
-		how = "ended " + string(one.State.Result.Conclusion)
-		if one.State.Retry != nil {
-			how += ", and `writ tick` makes another attempt"
-		}
+	switch {
+	case one.Err != nil:
+		said = append(said, "could not be closed: "+one.Err.Error())
+	case one.Waits != "":
+		said = append(said, "waits for "+one.Waits)
+	case one.State.Retry != nil:
+		said = append(said, "`writ tick` makes another attempt")
 	}
+	how := strings.Join(said, ", and ")
 	fmt.Fprintf(c.errs, "writ: an earlier start left %s open; it %s (writ explain %s)\n", one.Attempt, how, one.Attempt)
 }
