@@ -395,3 +395,69 @@ func TestOpenRefusesClassesThatTheTransitionsDoNotPermit(t *testing.T) {
 		t.Error("opened with a provision that nobody can ask about")
 	}
 }
+
+// Timeout, cancellation requested, cancelled, failed, lost and unknown are different in
+// what the attempt came to, in the events that say so, and in the exit status (L4).
+func TestEndingsAreDifferent(t *testing.T) {
+	fail := func(c workorder.Conclusion, code reason.Code) func(*life) {
+		return func(l *life) {
+			for _, in := range l.running() {
+				l.do(l.applied(in))
+			}
+			l.do(kernel.Fail{Failure: kernel.Failure{Conclusion: c, Code: code, Detail: "test"}})
+		}
+	}
+	asked := func(l *life) {
+		for _, in := range l.running() {
+			l.do(l.applied(in))
+		}
+		l.do(kernel.RequestCancel{CancelRequested: kernel.CancelRequested{Reason: "asked"}})
+	}
+	results, events, exits := map[string]string{}, map[string]string{}, map[int]string{}
+	for name, ending := range map[string]func(*life){
+		"failed":                 fail(workorder.Failed, reason.AttemptFailed),
+		"timeout":                fail(workorder.Timeout, reason.AttemptTimeout),
+		"cancellation requested": asked,
+		"cancelled": func(l *life) {
+			asked(l)
+			l.do(l.applied(l.begin(operation.Cancel)[0]))
+		},
+		"lost": func(l *life) {
+			fail(workorder.Lost, reason.AttemptLost)(l)
+			l.do(kernel.Reconciled{Found: protocol.EnvironmentReconciliation{Resource: l.state.Resource, Gone: true}})
+		},
+		"unknown": func(l *life) {
+			asked(l)
+			l.do(l.settle(l.begin(operation.Cancel)[0], operation.Unknown))
+			for range 3 { // Within the tries of the bundle it is asked about again.
+				for _, in := range l.next().Resolve {
+					l.do(l.settle(in, operation.Unknown))
+				}
+			}
+			l.do(kernel.Reconciled{Found: protocol.EnvironmentReconciliation{Resource: l.state.Resource}})
+		},
+	} {
+		l := newLife(t)
+		ending(l)
+		result, exit := "none", reason.AttemptCancellationRequested.Exit()
+		if r := l.state.Result; r != nil {
+			result, exit = string(r.Conclusion), r.Conclusion.Exit()
+		}
+		var said string
+		for _, e := range l.events {
+			if m := e.Subject.Machine(); m == kernel.AttemptMachine || m == kernel.ExecutionMachine {
+				said += string(e.Family) + string(e.Body)
+			}
+		}
+		if other, taken := results[result]; taken {
+			t.Errorf("%s and %s both come to %q", name, other, result)
+		}
+		if other, taken := events[said]; taken {
+			t.Errorf("%s and %s are the same events", name, other)
+		}
+		if other, taken := exits[exit.Status()]; taken {
+			t.Errorf("%s and %s both exit %d", name, other, exit.Status())
+		}
+		results[result], events[said], exits[exit.Status()] = name, name, name
+	}
+}
