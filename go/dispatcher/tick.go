@@ -64,7 +64,7 @@ func (d *Dispatcher) Tick(ctx context.Context, accepted ingress.Accepted, carry 
 		}
 		// What was carried out may be what a later one waits for. Work orders that came
 		// meanwhile stand behind those that were there, and are for the next tick.
-		now, err := projection.Build(ctx, d.Journal, d.Ledger.Kernel().Transitions())
+		now, err := projection.Build(context.WithoutCancel(ctx), d.Journal, d.Ledger.Kernel().Transitions())
 		if err != nil {
 			return steps, err
 		}

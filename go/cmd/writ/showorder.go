@@ -32,7 +32,10 @@ func (c *command) showOrder(ctx context.Context, r *host.Reading, id string) err
 
 func (o shownOrder) write(w io.Writer, s style) {
 	fmt.Fprintf(w, "\n%s  %s\n\n", s.bold(plain(o.Title)), o.State)
-	section(w, s, "order", string(o.ID))
+	section(w, s, "order", string(o.ID), s.faint(fmt.Sprintf("event %d is the newest, for --expected-version", len(o.Events))))
+	if o.State == "unknown_terminal" {
+		section(w, s, "waits", "for a person to say what became of it: docs/recovery.md")
+	}
 	if o.Blocked != "" {
 		section(w, s, "why", plain(o.Blocked))
 	}
