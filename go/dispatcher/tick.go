@@ -88,12 +88,36 @@ func (d *Dispatcher) step(ctx context.Context, index *projection.Index, o projec
 		if now := d.Ledger.Now(); !now.Reached(o.Retry.NotBefore) {
 			return Step{Waits: "its next attempt, after a pause", Until: o.Retry.NotBefore}, nil
 		}
+		clock, err := d.observe(ctx, accepted)
+		switch {
+		case err != nil:
+			return Step{}, err
+		case !clock.Steady():
+			return Step{Waits: fmt.Sprintf("a person: the clock %s went back or jumped, and is blocked at event %d", clock.Domain, clock.At.Version)}, nil
+		}
 	case "blocked_policy":
 		return Step{Waits: "a change of the policies: " + o.Blocked}, nil
 	default:
 		return Step{Waits: "a person: it is " + string(o.State)}, nil
 	}
 	return d.Attempt(ctx, o.ID, accepted, carry)
+}
+
+// observe records a reading of the host's clock, and returns the clock as it then stands.
+func (d *Dispatcher) observe(ctx context.Context, accepted ingress.Accepted) (kernel.Clock, error) {
+	now := d.Ledger.Now()
+	clock, err := d.Ledger.Clock(ctx, now.Domain)
+	if err != nil {
+		return kernel.Clock{}, err
+	}
+	err = d.Ledger.CommitClock(context.WithoutCancel(ctx), clock, ledger.Turn{
+		Commands: []kernel.Command{kernel.ObserveClock{Clock: clock, Now: now}}, Blobs: []journal.Blob{accepted.Blob},
+		Actor: accepted.Receipt.Principal, Cause: accepted.Receipt.ID,
+	})
+	if err != nil {
+		return kernel.Clock{}, err
+	}
+	return d.Ledger.Clock(ctx, now.Domain)
 }
 
 // depend records why a work order cannot be attempted, and says so.
@@ -122,8 +146,12 @@ func (d *Dispatcher) Attempt(ctx context.Context, id workorder.ID, accepted ingr
 		return Step{}, err
 	}
 	if order.Retry != nil {
+		clock, err := d.observe(ctx, accepted)
+		if err != nil {
+			return Step{}, err
+		}
 		opened, err := d.Ledger.CommitOrder(context.WithoutCancel(ctx), order, id, ledger.Turn{
-			Commands: []kernel.Command{kernel.RetryReady{Now: d.Ledger.Now()}}, Blobs: []journal.Blob{accepted.Blob},
+			Commands: []kernel.Command{kernel.RetryReady{Clock: clock}}, Blobs: []journal.Blob{accepted.Blob},
 			Actor: accepted.Receipt.Principal, Cause: accepted.Receipt.ID,
 		})
 		if err != nil {

@@ -227,6 +227,8 @@ func (c *hearing) apply(ctx context.Context, in Intent, first []kernel.Command) 
 		return c.cancel(ctx, in, first)
 	case ResolveAmbiguousEffect:
 		return c.resolve(ctx, in, first)
+	case ReconcileClock:
+		return c.reconcileClock(ctx, in, first)
 	}
 	return reason.New(reason.EnvironmentUnsupported, in.Verb+" is known and not supported by this release", "", "leave it out")
 }
@@ -234,16 +236,25 @@ func (c *hearing) apply(ctx context.Context, in Intent, first []kernel.Command) 
 // expected returns the version that a command expects, and refuses it when the work order
 // is at another.
 func expected(in Intent, order kernel.State) (uint64, error) {
-	text := in.Flag("expected-version")
-	version, err := strconv.ParseUint(text, 10, 63)
-	if err != nil || strconv.FormatUint(version, 10) != text {
-		return 0, malformed(fmt.Sprintf("--expected-version %.20q is no number of events", text), "write the one that `writ show` prints")
+	version, err := number(in, "expected-version")
+	if err != nil {
+		return 0, err
 	}
 	if at := order.Of(kernel.WorkOrderMachine).Version; at != version {
 		return 0, reason.New(reason.IngressStale, fmt.Sprintf("the work order is at event %d, and the command was decided at event %d", at, version),
 			string(order.WorkOrder), "look again with `writ show "+string(order.WorkOrder)+"`, and decide on what is there now")
 	}
 	return version, nil
+}
+
+// number reads a flag that is a number, in its one spelling.
+func number(in Intent, flag string) (uint64, error) {
+	text := in.Flag(flag)
+	n, err := strconv.ParseUint(text, 10, 53)
+	if err != nil || strconv.FormatUint(n, 10) != text {
+		return 0, malformed(fmt.Sprintf("--%s %.20q is no number", flag, text), "write it in decimal digits, as it is printed")
+	}
+	return n, nil
 }
 
 // cancel withdraws a work order that nothing has started, or asks for the cancellation of
@@ -317,6 +328,30 @@ func (c *hearing) resolve(ctx context.Context, in Intent, first []kernel.Command
 	commands := append(first, dispose, kernel.Apply{Delivery: c.delivery(), Became: lifecycle.Of(kernel.AttemptMachine, in.Target)})
 	_, err = l.Commit(ctx, c.turn(state.Fence(), commands, blobs...))
 	return err
+}
+
+// reconcileClock has a person say from which reading on a clock counts again.
+func (c *hearing) reconcileClock(ctx context.Context, in Intent, first []kernel.Command) error {
+	clock, err := c.desk.Ledger.Clock(ctx, in.Target)
+	if err != nil {
+		return err
+	}
+	if clock.At.Version == 0 {
+		return reason.New(reason.IDUnknown, "no clock of this name was ever read", in.Target, "this host's clock is called host")
+	}
+	from, err := number(in, "from")
+	if err != nil {
+		return err
+	}
+	version, err := number(in, "expected-version")
+	if err != nil {
+		return err
+	}
+	commands := append(first, kernel.ReconcileClock{Clock: clock, Ingress: c.accepted.Digest, ClockReconciliation: kernel.ClockReconciliation{
+		From:            lifecycle.Observation{Domain: in.Target, UnixMilli: int64(from)},
+		ExpectedVersion: version, Principal: c.accepted.Receipt.Principal, Reason: in.Flag("reason"),
+	}}, kernel.Apply{Delivery: c.delivery(), Became: clock.Subject()})
+	return c.desk.Ledger.CommitClock(ctx, clock, c.turn(workorder.Fence{}, commands))
 }
 
 func operationKey(in Intent) operation.Key { return operation.Key(in.Flag("operation-key")) }

@@ -135,7 +135,7 @@ func TestWhatIsNotApplied(t *testing.T) {
 		{"an old version", cancel(a.State, version-1), "conflict", reason.IngressStale},
 		{"a later version", cancel(a.State, version+1), "conflict", reason.IngressStale},
 		{"no version", fmt.Sprintf("/writ cancel-work %s --expected-version 0%d --reason x", a.State.WorkOrder, version), "rejected", reason.IngressMalformed},
-		{"not supported", "/writ reconcile-clock host --from 1 --expected-version 1 --reason x", "rejected", reason.EnvironmentUnsupported},
+		{"no such clock", "/writ reconcile-clock host --from 1 --expected-version 1 --reason x", "rejected", reason.IDUnknown},
 		{"nothing unknown", fmt.Sprintf("/writ resolve-ambiguous-effect %s --disposition confirmed_absent --operation-key k --evidence e --expected-version %d --reason r", a.State.Attempt, version), "rejected", reason.KernelWrongState},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -206,4 +206,35 @@ func TestDispositions(t *testing.T) {
 			want(t, handle(t, desk(a), "dlv_4", say(disposition, key, now)), "rejected", reason.KernelWrongState)
 		})
 	}
+}
+
+// A clock that went back counts again from where a person says, and from nowhere else.
+func TestReconcileClock(t *testing.T) {
+	a := fixture.Admit(t, nil)
+	k := desk(a)
+	clock := func() kernel.Clock {
+		c, err := a.Ledger.Clock(t.Context(), "host")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	for _, ms := range []int64{fixture.Now, fixture.Now - 10_000} {
+		observe := kernel.ObserveClock{Clock: clock(), Now: lifecycle.Observation{Domain: "host", UnixMilli: ms}}
+		if err := a.Ledger.CommitClock(t.Context(), clock(), ledger.Turn{Commands: []kernel.Command{observe}, Actor: owner}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if clock().Steady() {
+		t.Fatal("the clock counts")
+	}
+	say := func(version uint64) string {
+		return fmt.Sprintf(`/writ reconcile-clock host --from %d --expected-version %d --reason "the battery was changed"`, fixture.Now-10_000, version)
+	}
+	want(t, handle(t, k, "dlv_1", say(1)), "conflict", reason.IngressStale)
+	want(t, handle(t, k, "dlv_2", say(2)), "applied", "")
+	if c := clock(); !c.Steady() || c.Last.UnixMilli != fixture.Now-10_000 {
+		t.Errorf("%+v", c)
+	}
+	want(t, handle(t, k, "dlv_3", say(3)), "rejected", reason.KernelWrongState)
 }

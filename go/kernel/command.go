@@ -16,13 +16,10 @@ type Delivery struct {
 	At Standing
 }
 
-// subject puts the delivery's standing into the decision, unless an event of the same
-// decision has moved it.
+// subject is the subject of the command, with its standing put into the decision.
 func (c Delivery) subject(d *decision) lifecycle.Subject {
 	s := lifecycle.Of(CommandMachine, c.ID)
-	if _, moved := d.state.standings[s]; !moved && c.At.Version > 0 {
-		d.state.standings[s] = c.At
-	}
+	d.stand(s, c.At)
 	return s
 }
 

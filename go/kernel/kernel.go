@@ -59,8 +59,10 @@ func (k Kernel) Decide(s State, commands ...Command) (Decision, error) {
 			return Decision{}, err
 		}
 	}
-	// What a command came to is in the journal. It is no part of where the attempt stands.
-	maps.DeleteFunc(d.state.standings, func(s lifecycle.Subject, _ Standing) bool { return s.Machine() == CommandMachine })
+	// Commands and clocks are in the journal. They are no part of where the attempt stands.
+	maps.DeleteFunc(d.state.standings, func(s lifecycle.Subject, _ Standing) bool {
+		return s.Machine() == CommandMachine || s.Machine() == ClockMachine
+	})
 	return Decision{Events: d.events, State: d.state, Begun: d.begun, Replayed: d.replayed}, nil
 }
 
@@ -103,6 +105,14 @@ func (d *decision) emit(subject lifecycle.Subject, family lifecycle.Family, body
 func (d *decision) of(family lifecycle.Family, body any, guards ...lifecycle.Guard) error {
 	machine, _ := family.Split()
 	return d.emit(d.state.subject(machine), family, body, guards...)
+}
+
+// stand puts where a subject stands into the decision, unless an event of the same
+// decision has moved it.
+func (d *decision) stand(s lifecycle.Subject, at Standing) {
+	if _, moved := d.state.standings[s]; !moved && at.Version > 0 {
+		d.state.standings[s] = at
+	}
 }
 
 // guard names a receipt or report by its digest.

@@ -615,13 +615,21 @@ func TestALossIsRetriedWithinItsBounds(t *testing.T) {
 	early, other := wait.NotBefore, wait.NotBefore
 	early.UnixMilli--
 	other.Domain = "another clock"
-	l.refused(reason.KernelWrongState, kernel.RetryReady{Now: early})
-	l.refused(reason.KernelWrongState, kernel.RetryReady{Now: other})
-	l.do(kernel.RetryReady{Now: wait.NotBefore})
+	l.refused(reason.KernelWrongState, kernel.RetryReady{Clock: steady(early)})
+	l.refused(reason.KernelWrongState, kernel.RetryReady{Clock: steady(other)})
+	blocked := steady(wait.NotBefore)
+	blocked.At.State = "blocked"
+	l.refused(reason.ClockBlocked, kernel.RetryReady{Clock: blocked})
+	l.refused(reason.ClockBlocked, kernel.RetryReady{Clock: kernel.Clock{Last: wait.NotBefore}})
+	l.do(kernel.RetryReady{Clock: steady(wait.NotBefore)})
 	l.want(kernel.WorkOrderMachine, "ready")
 	if l.state.Retry != nil {
 		t.Errorf("it still waits for %+v", l.state.Retry)
 	}
+}
+
+func steady(last lifecycle.Observation) kernel.Clock {
+	return kernel.Clock{Domain: last.Domain, At: kernel.Standing{State: "steady", Version: 1, Machine: 1}, Last: last}
 }
 
 // Ordinals count: none is given twice, and none is left out.

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"github.com/writ-runtime/writ/go/lifecycle"
+	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/go/workorder"
 )
 
@@ -51,20 +52,25 @@ func (d *decision) retry(f Failure, r Retry) *RetryWait {
 	}
 }
 
-// RetryReady ends the wait of a work order for its next attempt.
+// RetryReady ends the wait of a work order for its next attempt, by a clock whose newest
+// reading is recorded and counts.
 type RetryReady struct {
-	Now lifecycle.Observation
+	Clock Clock
 }
 
 func (c RetryReady) decide(d *decision) error {
-	if d.state.Retry == nil || !c.Now.Reached(d.state.Retry.NotBefore) {
+	if !c.Clock.Steady() {
+		return reason.New(reason.ClockBlocked, "nothing expires on a clock that went back or jumped", c.Clock.Domain,
+			"look at the clock, and reconcile it: `writ command --help`")
+	}
+	if d.state.Retry == nil || !c.Clock.Last.Reached(d.state.Retry.NotBefore) {
 		return wrongState(string(d.state.WorkOrder), "the work order does not wait for its next attempt, or not yet long enough")
 	}
-	g, err := report("ClockObservation", c.Now)
+	g, err := report("ClockObservation", c.Clock.Last)
 	if err != nil {
 		return err
 	}
-	return d.of("work_order.retry_ready", c.Now, g)
+	return d.of("work_order.retry_ready", c.Clock.Last, g)
 }
 
 // maxUnactivated bounds the attempts that are lost one after the other before anything of

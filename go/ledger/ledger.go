@@ -119,6 +119,15 @@ func (l *Ledger) CommitDelivery(ctx context.Context, d kernel.Delivery, t Turn) 
 	return l.append(ctx, d.ID, d.At.Version, &attempt{loaded: true}, t)
 }
 
+// CommitClock commits a turn on a clock alone.
+func (l *Ledger) CommitClock(ctx context.Context, c kernel.Clock, t Turn) error {
+	_, err := l.append(ctx, ClockScope+c.Domain, c.At.Version, &attempt{loaded: true}, t)
+	return err
+}
+
+// ClockScope begins the scope of the turns of a clock.
+const ClockScope = "clock-"
+
 // InDoubtError says that it is not known whether a turn became durable: the journal
 // failed under it. The journal must be reopened before anything is decided.
 type InDoubtError struct {

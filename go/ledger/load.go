@@ -63,6 +63,24 @@ func (l *Ledger) Order(ctx context.Context, id workorder.ID) (kernel.State, erro
 	return LoadOrder(ctx, l.journal, l.kernel, id)
 }
 
+// Clock returns what the journal says about a clock; one that was never read stands at
+// nothing.
+func (l *Ledger) Clock(ctx context.Context, domain string) (kernel.Clock, error) {
+	return LoadClock(ctx, l.journal, l.kernel, domain)
+}
+
+// LoadClock rebuilds the state of a clock from the journal alone.
+func LoadClock(ctx context.Context, j journal.Reader, k kernel.Kernel, domain string) (kernel.Clock, error) {
+	c := kernel.Clock{Domain: domain}
+	events, err := j.Events(ctx, c.Subject())
+	for _, e := range events {
+		if c, err = k.ReduceClock(c, e.Event); err != nil {
+			return kernel.Clock{}, fmt.Errorf("replay of the clock %s at turn %d: %w", domain, e.Sequence, err)
+		}
+	}
+	return c, err
+}
+
 // LoadOrder rebuilds the state of a work order from the journal alone.
 func LoadOrder(ctx context.Context, j journal.Reader, k kernel.Kernel, id workorder.ID) (kernel.State, error) {
 	events, err := j.Events(ctx, lifecycle.Of(kernel.WorkOrderMachine, string(id)))

@@ -150,6 +150,12 @@ const (
 	CapabilityUnknownAction Code = "capability.unknown_action"
 	// CapabilityUnknownMode ends in invalid. The mode is not one of the four.
 	CapabilityUnknownMode Code = "capability.unknown_mode"
+	// ClockBlocked ends in state. Nothing expires by the clock until a person has looked at it.
+	ClockBlocked Code = "clock.blocked"
+	// ClockJumped ends in state. The clock went further ahead than is plausible.
+	ClockJumped Code = "clock.jumped"
+	// ClockSteppedBack ends in state. The clock went back.
+	ClockSteppedBack Code = "clock.stepped_back"
 	// DependencyCycle ends in invalid. Work orders depend on each other in a circle.
 	DependencyCycle Code = "dependency.cycle"
 	// DependencyFailed ends in failed. A work order that it depends on ended without being applied.
@@ -534,6 +540,12 @@ func (c Code) row() (exit Exit, summary string, ok bool) {
 		return ExitDenied, "The action is not registered.", true
 	case CapabilityUnknownMode:
 		return ExitInvalid, "The mode is not one of the four.", true
+	case ClockBlocked:
+		return ExitState, "Nothing expires by the clock until a person has looked at it.", true
+	case ClockJumped:
+		return ExitState, "The clock went further ahead than is plausible.", true
+	case ClockSteppedBack:
+		return ExitState, "The clock went back.", true
 	case DependencyCycle:
 		return ExitInvalid, "Work orders depend on each other in a circle.", true
 	case DependencyFailed:
@@ -858,6 +870,9 @@ func Codes() []Code {
 		CapabilityRegistry,
 		CapabilityUnknownAction,
 		CapabilityUnknownMode,
+		ClockBlocked,
+		ClockJumped,
+		ClockSteppedBack,
 		DependencyCycle,
 		DependencyFailed,
 		DependencyMissing,

@@ -17,6 +17,7 @@ import (
 	"github.com/writ-runtime/writ/go/journal/sqlite"
 	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/ledger"
+	"github.com/writ-runtime/writ/go/lifecycle"
 	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/policy"
 	"github.com/writ-runtime/writ/go/protocol"
@@ -368,8 +369,33 @@ func lives() map[string]func(t testing.TB) *life {
 			if err != nil {
 				t.Fatal(err)
 			}
+			turn := func(commands ...kernel.Command) ledger.Turn {
+				return ledger.Turn{Commands: commands, Actor: "uid:1000", Cause: delivery}
+			}
+			observe := func(at lifecycle.Observation) kernel.Clock {
+				clock, err := l.ledger.Clock(t.Context(), at.Domain)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := l.ledger.CommitClock(t.Context(), clock, turn(kernel.ObserveClock{Clock: clock, Now: at})); err != nil {
+					t.Fatal(err)
+				}
+				if clock, err = l.ledger.Clock(t.Context(), at.Domain); err != nil {
+					t.Fatal(err)
+				}
+				return clock
+			}
+			observe(retry.At)
 			retry.At.UnixMilli += order.Retry.DelayMillis
-			_, err = l.ledger.CommitOrder(t.Context(), order, order.WorkOrder, ledger.Turn{Commands: []kernel.Command{kernel.RetryReady{Now: retry.At}}, Actor: "uid:1000"})
+			clock := observe(retry.At)
+			if _, err = l.ledger.CommitOrder(t.Context(), order, order.WorkOrder, turn(kernel.RetryReady{Clock: clock})); err != nil {
+				t.Fatal(err)
+			}
+			retry.At.UnixMilli -= 60_000
+			clock = observe(retry.At)
+			err = l.ledger.CommitClock(t.Context(), clock, turn(kernel.ReconcileClock{Clock: clock, Ingress: l.state.Evidence("IngressReceipt"), ClockReconciliation: kernel.ClockReconciliation{
+				From: retry.At, ExpectedVersion: clock.At.Version, Principal: "uid:1000", Reason: "it was set right",
+			}}))
 			if err != nil {
 				t.Fatal(err)
 			}
