@@ -81,6 +81,7 @@ type rig struct {
 	polled  func(adapter func() (executor.Status, error)) (executor.Status, error)
 	// gone and destroy stand in for those of the environment.
 	gone    func() (bool, error)
+	stop    func(ctx context.Context) error
 	destroy func() (operation.Outcome, bool)
 }
 
@@ -212,6 +213,13 @@ func (b between) Gone(ctx context.Context, resource string) (bool, error) {
 		return b.rig.gone()
 	}
 	return b.Environment.Gone(ctx, resource)
+}
+
+func (b between) Stop(ctx context.Context, resource string) (bool, error) {
+	if b.rig.stop != nil {
+		return true, b.rig.stop(ctx)
+	}
+	return b.Environment.Stop(ctx, resource)
 }
 
 func (b between) Destroy() ledger.Effect { return destroying{b.Environment.Destroy(), b.rig} }

@@ -287,7 +287,11 @@ func (d *drive) step(p ledger.Permit, rest []ledger.Permit) (bool, error) {
 	case kind == operation.Prepare:
 		return d.prepare(p, effect)
 	case kind == operation.Cancel:
-		return d.run(d.closing(), p, effect)
+		// What is not proven by then is unknown, and reconciled.
+		deadline := time.Duration(d.state.Bundle.Bundle().CancellationDeadlineMillis) * time.Millisecond
+		ctx, cancel := context.WithTimeout(d.closing(), deadline)
+		defer cancel()
+		return d.run(ctx, p, effect)
 	}
 	ctx, cancel := d.patient()
 	defer cancel()
