@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"slices"
@@ -187,12 +186,10 @@ func (e *Encoded) check() error {
 		// A body is raw JSON that nobody has checked yet. One that cannot be read back
 		// would be damage for ever, and one that goes on after its end could speak for
 		// the event around it.
-		v, err := canonical.Parse(ev.Body, canonical.Limits{Depth: maxBodyDepth})
-		if err != nil {
-			return badBatch(e.Identity, fmt.Sprintf("the body of %s cannot be read back", ev.Family)).Because(err)
-		}
-		if !bytes.Equal(v.AppendCanonical(make([]byte, 0, len(ev.Body))), ev.Body) {
+		if err := canonical.Check(ev.Body, canonical.Limits{Depth: maxBodyDepth}); reason.Is(err, reason.CanonicalNotCanonical) {
 			return badBatch(e.Identity, fmt.Sprintf("the body of %s is not in canonical form", ev.Family))
+		} else if err != nil {
+			return badBatch(e.Identity, fmt.Sprintf("the body of %s cannot be read back", ev.Family)).Because(err)
 		}
 		for _, g := range ev.Guards {
 			if !g.Digest.Valid() {

@@ -144,7 +144,7 @@ func (d *decision) conclude(attempt, order lifecycle.Family, f Failure, again Re
 		return err
 	}
 	if wait != nil {
-		return d.of("work_order.retry_wait", wait, g)
+		return d.of("work_order.retry_wait", *wait, g)
 	}
 	return d.of(order, struct {
 		Attempt workorder.AttemptID `json:"attempt"`

@@ -94,7 +94,7 @@ func (d *decision) emit(subject lifecycle.Subject, family lifecycle.Family, body
 		Subject: subject, Version: d.state.standings[subject].Version + 1, Family: family,
 		Machine: m.Version, Guards: guards, Body: raw,
 	}
-	if err := d.kernel.reduce(&d.state, e); err != nil {
+	if err := d.kernel.reduce(&d.state, e, body); err != nil {
 		return err
 	}
 	d.events = append(d.events, e)

@@ -16,14 +16,15 @@ import (
 // does not have, that lacks its guard, or that leaves a gap in its subject.
 func (k Kernel) Reduce(s State, e lifecycle.Event) (State, error) {
 	s = s.clone()
-	if err := k.reduce(&s, e); err != nil {
+	if err := k.reduce(&s, e, nil); err != nil {
 		return State{}, err
 	}
 	return s, nil
 }
 
-// reduce applies e to s in place. On an error s must be thrown away.
-func (k Kernel) reduce(s *State, e lifecycle.Event) error {
+// reduce applies e to s in place. body is what e's body was written from, nil for an event
+// that is read back. On an error s must be thrown away.
+func (k Kernel) reduce(s *State, e lifecycle.Event, body any) error {
 	at := s.standings[e.Subject]
 	if e.Version != at.Version+1 {
 		return reason.New(reason.JournalChainBroken,
@@ -40,7 +41,7 @@ func (k Kernel) reduce(s *State, e lifecycle.Event) error {
 	if err := k.unburdened(s, e, t); err != nil {
 		return err
 	}
-	if err := k.absorb(s, e); err != nil {
+	if err := k.absorb(s, e, body); err != nil {
 		return fmt.Errorf("%s of %s: %w", e.Family, e.Subject, err)
 	}
 	s.standings[e.Subject] = Standing{State: t.To, Version: e.Version, Machine: e.Machine}
@@ -50,19 +51,29 @@ func (k Kernel) reduce(s *State, e lifecycle.Event) error {
 	return nil
 }
 
+// into puts the body of an event where it belongs: the very value that it was written from,
+// if that is at hand, else what its bytes say. Both are the same.
+func into[T any](body any, raw canonical.Raw, to *T) error {
+	if v, ok := body.(T); ok {
+		*to = v
+		return nil
+	}
+	return canonical.Decode(raw, to)
+}
+
 // absorb takes from an event's body what later decisions need. Families that carry
 // nothing of the kind are not listed.
-func (k Kernel) absorb(s *State, e lifecycle.Event) error {
+func (k Kernel) absorb(s *State, e lifecycle.Event, body any) error {
 	if isOperation(e.Subject) {
-		return absorbOperation(s, e)
+		return absorbOperation(s, e, body)
 	}
 	switch e.Family {
 	case "work_order.submitted":
 		s.WorkOrder = workorder.ID(e.Subject.ID())
-		return canonical.Decode(e.Body, &s.Order)
+		return into(body, e.Body, &s.Order)
 	case "work_order.blocked_policy":
 		var b Blocked
-		if err := canonical.Decode(e.Body, &b); err != nil {
+		if err := into(body, e.Body, &b); err != nil {
 			return err
 		}
 		s.Blocked = b.Why
@@ -70,24 +81,24 @@ func (k Kernel) absorb(s *State, e lifecycle.Event) error {
 		s.Blocked = ""
 	case "work_order.reserved":
 		var r OrderReserved
-		if err := canonical.Decode(e.Body, &r); err != nil {
+		if err := into(body, e.Body, &r); err != nil {
 			return err
 		}
 		s.Attempts, s.Last = s.Attempts+1, r.Attempt
 	case "work_order.retry_wait":
 		s.Retry = new(RetryWait)
-		return canonical.Decode(e.Body, s.Retry)
+		return into(body, e.Body, s.Retry)
 	case "work_order.retry_ready":
 		s.Retry = nil
 	case "reservation.created":
-		if err := canonical.Decode(e.Body, &s.Reserved); err != nil {
+		if err := into(body, e.Body, &s.Reserved); err != nil {
 			return err
 		}
 		s.Reservation, s.Attempt = s.Reserved.ID, s.Reserved.Attempt
 		s.Generation = s.Reserved.Fence.Generation
 	case "attempt.leased":
 		var a Activated
-		if err := canonical.Decode(e.Body, &a); err != nil {
+		if err := into(body, e.Body, &a); err != nil {
 			return err
 		}
 		bundle := s.Bundle
@@ -105,7 +116,7 @@ func (k Kernel) absorb(s *State, e lifecycle.Event) error {
 		s.Bundle = bundle
 	case "environment.requested":
 		var r Requested
-		if err := canonical.Decode(e.Body, &r); err != nil {
+		if err := into(body, e.Body, &r); err != nil {
 			return err
 		}
 		s.Resource = r.Resource
@@ -115,7 +126,7 @@ func (k Kernel) absorb(s *State, e lifecycle.Event) error {
 			break
 		}
 		f := new(Failure)
-		if err := canonical.Decode(e.Body, f); err != nil {
+		if err := into(body, e.Body, f); err != nil {
 			return err
 		}
 		s.Failure = f
@@ -123,20 +134,20 @@ func (k Kernel) absorb(s *State, e lifecycle.Event) error {
 		s.Disposed++
 	case "attempt.fenced":
 		var f Fenced
-		if err := canonical.Decode(e.Body, &f); err != nil {
+		if err := into(body, e.Body, &f); err != nil {
 			return err
 		}
 		s.Generation = f.Generation
 	case "attempt.cancellation_requested":
 		var c CancelRequested
-		if err := canonical.Decode(e.Body, &c); err != nil {
+		if err := into(body, e.Body, &c); err != nil {
 			return err
 		}
 		s.CancelReason = c.Reason
 	}
 	if Concludes(e.Family) {
 		r := new(workorder.Result)
-		if err := canonical.Decode(e.Body, r); err != nil {
+		if err := into(body, e.Body, r); err != nil {
 			return err
 		}
 		s.Result = r
@@ -157,11 +168,11 @@ func Concludes(family lifecycle.Family) bool {
 }
 
 // absorbOperation keeps the intent and, once, the record that replay answers.
-func absorbOperation(s *State, e lifecycle.Event) error {
+func absorbOperation(s *State, e lifecycle.Event, body any) error {
 	key := operation.Key(e.Subject.ID())
 	o := s.operations[key]
 	if e.Family == "operation.intended" {
-		if err := canonical.Decode(e.Body, &o.Intent); err != nil {
+		if err := into(body, e.Body, &o.Intent); err != nil {
 			return err
 		}
 		o.State = "intended"
@@ -177,7 +188,7 @@ func absorbOperation(s *State, e lifecycle.Event) error {
 		return nil
 	}
 	var answer Answer
-	if err := canonical.Decode(e.Body, &answer); err != nil {
+	if err := into(body, e.Body, &answer); err != nil {
 		return err
 	}
 	switch what {
