@@ -8,6 +8,7 @@ import (
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/journal"
 	"github.com/writ-runtime/writ/go/kernel"
+	"github.com/writ-runtime/writ/go/killpoint"
 	"github.com/writ-runtime/writ/go/lifecycle"
 	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/go/workorder"
@@ -94,6 +95,7 @@ func Load(ctx context.Context, j journal.Reader, k kernel.Kernel, id workorder.A
 		if s, err = k.Reduce(s, e.Event); err != nil {
 			return kernel.State{}, fmt.Errorf("replay of %s at turn %d: %w", id, e.Sequence, err)
 		}
+		killpoint.Reduced(e.Event)
 	}
 	return s, nil
 }
