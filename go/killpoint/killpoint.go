@@ -4,8 +4,9 @@
 //
 //   - appends each point that it passes to the file that the environment variable
 //     WRIT_KILLPOINTS_LOG names, one line each: the point's name, a tab, and a detail;
-//   - sends itself SIGKILL at a pass that WRIT_KILL_AT names as NAME#N, counted from 1. The
-//     name * stands for any point.
+//   - sends itself SIGKILL at the pass that WRIT_KILL_AT names as NAME#N, counted from 1, or
+//     goes on and does so some time later, as in run.before/launch#1+3ms. The name * stands
+//     for any point.
 //
 // A name says where the process is and what it is at, for example
 // "commit.after/settle=start+launch,begin=freeze_outputs+collect" or "run.after/launch".

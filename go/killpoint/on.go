@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/writ-runtime/writ/go/lifecycle"
 	"github.com/writ-runtime/writ/go/operation"
@@ -68,6 +69,7 @@ type points struct {
 	log  *os.File
 	name string // at which it kills itself, empty for nowhere
 	at   int
+	wait time.Duration
 
 	mu     sync.Mutex
 	counts map[string]int
@@ -87,9 +89,13 @@ func open() *points {
 	}
 	if order := os.Getenv("WRIT_KILL_AT"); order != "" {
 		at := strings.LastIndexByte(order, '#')
-		n, err := strconv.Atoi(order[at+1:])
+		number, wait, late := strings.Cut(order[at+1:], "+")
+		n, err := strconv.Atoi(number)
+		if err == nil && late {
+			p.wait, err = time.ParseDuration(wait)
+		}
 		if at < 0 || err != nil || n < 1 {
-			die(fmt.Errorf("WRIT_KILL_AT=%s is not of the form NAME#N", order))
+			die(fmt.Errorf("WRIT_KILL_AT=%s is not of the form NAME#N or NAME#N+DURATION", order))
 		}
 		p.name, p.at = order[:at], n
 	}
@@ -114,8 +120,14 @@ func (p *points) pass(name, detail string) {
 			die(err)
 		}
 	}
-	if p.name != "" && (p.name == name || p.name == "*") && p.counts[p.name] == p.at {
-		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	switch {
+	case p.name == "" || p.name != name && p.name != "*" || p.counts[p.name] != p.at:
+	case p.wait > 0:
+		time.AfterFunc(p.wait, kill)
+	default:
+		kill()
 		select {} // The signal is under way; nothing may happen before it arrives.
 	}
 }
+
+func kill() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL) }
