@@ -11,6 +11,7 @@ import (
 
 	"github.com/writ-runtime/writ/go/journal"
 	"github.com/writ-runtime/writ/go/kernel"
+	"github.com/writ-runtime/writ/go/killpoint"
 	"github.com/writ-runtime/writ/go/lifecycle"
 	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/reason"
@@ -190,6 +191,7 @@ func (l *Ledger) append(ctx context.Context, scope string, count uint64, a *atte
 	if err != nil {
 		return Opened{}, err
 	}
+	killpoint.Turn("commit.before", d.Events, batch.Identity)
 	results, err := l.journal.Append(ctx, batch)
 	if err != nil {
 		a.loaded = false
@@ -200,6 +202,7 @@ func (l *Ledger) append(ctx context.Context, scope string, count uint64, a *atte
 		a.loaded = false
 		return Opened{}, err
 	}
+	killpoint.Turn("commit.after", d.Events, batch.Identity)
 	a.state = d.State
 	opened.Sequence = results[0].Sequence
 	if results[0].Replayed {
@@ -245,9 +248,12 @@ func (l *Ledger) Run(ctx context.Context, p Permit, e Effect) (kernel.Settle, er
 			string(p.Intent().Key), "this is a fault of the caller: report it")
 	}
 	begun := l.clock.Micros()
+	killpoint.Operation("run.before", p.minted.intent.Key)
 	out := e.Perform(ctx, p)
+	killpoint.Operation("run.after", p.minted.intent.Key)
 	c, err := settle(p.minted.intent, p.minted.fence, p.minted.bundle, out)
 	c.ElapsedMicros = l.clock.Micros() - begun
+	killpoint.Operation("run.settled", p.minted.intent.Key)
 	return c, err
 }
 
@@ -258,11 +264,15 @@ func (l *Ledger) Skip(p Permit, why string) (kernel.Settle, error) {
 		return kernel.Settle{}, reason.New(reason.OperationPermitInvalid, "the permit is empty or already spent",
 			string(p.Intent().Key), "this is a fault of the caller: report it")
 	}
+	killpoint.Operation("skip", p.minted.intent.Key)
 	return settle(p.minted.intent, p.minted.fence, p.minted.bundle,
 		operation.Outcome{Knowledge: operation.NotApplied, Code: reason.OperationSkipped, Detail: why})
 }
 
 // Resolve asks what became of an intent of an earlier life.
 func (l *Ledger) Resolve(ctx context.Context, s kernel.State, in operation.Intent, e Effect) (kernel.Settle, error) {
-	return settle(in, s.Fence(), s.Bundle.Digest(), e.Resolve(ctx, in))
+	killpoint.Operation("resolve.before", in.Key)
+	out := e.Resolve(ctx, in)
+	killpoint.Operation("resolve.after", in.Key)
+	return settle(in, s.Fence(), s.Bundle.Digest(), out)
 }

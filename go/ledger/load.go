@@ -8,6 +8,7 @@ import (
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/journal"
 	"github.com/writ-runtime/writ/go/kernel"
+	"github.com/writ-runtime/writ/go/killpoint"
 	"github.com/writ-runtime/writ/go/lifecycle"
 	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/go/workorder"
@@ -136,6 +137,7 @@ func replay(k kernel.Kernel, what string, events []journal.Recorded) (kernel.Sta
 		if s, err = k.Reduce(s, e.Event); err != nil {
 			return kernel.State{}, fmt.Errorf("replay of %s at turn %d: %w", what, e.Sequence, err)
 		}
+		killpoint.Reduced(e.Event)
 	}
 	return s, nil
 }

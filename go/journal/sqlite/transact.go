@@ -7,6 +7,7 @@ import (
 
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/journal"
+	"github.com/writ-runtime/writ/go/killpoint"
 	"github.com/writ-runtime/writ/go/reason"
 )
 
@@ -100,6 +101,7 @@ func (w *writer) append(e *journal.Encoded, r *journal.Result, ask bool) error {
 			return err
 		}
 	}
+	killpoint.Turn("store.inserted", e.Events, e.Identity)
 	w.seq, w.chain = seq, chain
 	r.Sequence, r.Chain = seq, canonical.DigestFromBytes(chain)
 	return nil

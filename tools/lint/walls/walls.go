@@ -33,6 +33,7 @@ func Order() []string {
 		"attestation",
 		"attemptbundle",
 		"kernel",
+		"killpoint", // empty in what ships
 		"journal",
 		"projection",
 		"pin",
