@@ -99,21 +99,28 @@ func acknowledged(l life) (n int) {
 // What writ says to a person about what is durable.
 var (
 	saidStep   = regexp.MustCompile(`(?m)^writ: ([a-z_]+): (applied|not_applied|unknown) in `)
-	saidClosed = regexp.MustCompile(`(?m)^writ: an earlier start left (att_\S+) open; it ended (\S+) `)
+	saidBegun  = regexp.MustCompile(`^writ: attempt \d+ at wo_\S+: (att_\S+)$`)
+	saidClosed = regexp.MustCompile(`(?m)^writ: an earlier start left (att_\S+) open; it ended ([a-z]+)\b`)
 )
 
 // said holds what a life told a person against the journal.
 func said(t rapid.TB, l life, j journal.Reader) {
 	t.Helper()
 	k := openKernel(t)
-	steps := saidStep.FindAllStringSubmatch(l.errs, -1)
 	var id workorder.AttemptID
 	for _, p := range l.passed {
-		if strings.HasPrefix(p.name, "commit.before/attempt=reserved,") {
+		if id == "" && strings.HasPrefix(p.name, "commit.before/attempt=reserved,") {
 			id = workorder.AttemptID(operation.Key(p.detail).Scope())
 		}
 	}
-	for _, step := range steps {
+	for _, line := range strings.Split(l.errs, "\n") {
+		if begun := saidBegun.FindStringSubmatch(line); begun != nil {
+			id = workorder.AttemptID(begun[1])
+		}
+		step := saidStep.FindStringSubmatch(line)
+		if step == nil {
+			continue
+		}
 		s, err := ledger.Load(context.Background(), j, k, id)
 		if err != nil {
 			t.Fatalf("%v: it spoke of a step of %q: %v", l, id, err)
@@ -234,7 +241,7 @@ func (w *world) once(t rapid.TB, registry *lifecycle.Registry) {
 			if before := standing[ev.Subject]; machine != kernel.OperationMachine && registry.Latest(machine).Terminal(before) {
 				t.Errorf("turn %d: %s leaves %s, in which it had ended, by %s", e.Sequence, ev.Subject, before, ev.Family)
 			}
-			step, err := registry.Apply(standing[ev.Subject], ev)
+			step, err := registry.Apply(standing[ev.Subject], ev, nil)
 			if err != nil {
 				t.Fatalf("turn %d: %v", e.Sequence, err)
 			}

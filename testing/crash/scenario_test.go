@@ -36,7 +36,7 @@ func scenarios() []scenario {
 		{name: "cancelled", order: "loop.yaml", status: 23, interrupt: "writ: prepare: applied"},
 		{name: "dies", order: "dies.yaml", status: 20},
 		{name: "liestart", order: "liestart.yaml", status: 20},
-		{name: "abandons", order: "small.yaml", after: "commit.after/attempt=reserved,order=submitted#1"},
+		{name: "abandons", order: "small.yaml", after: "commit.after/attempt=reserved,order=submitted+reserved#1"},
 		{name: "recovers", order: "small.yaml", after: "run.after/launch#1"},
 		{name: "removes", order: "small.yaml", after: "run.before/cleanup#1"},
 	}

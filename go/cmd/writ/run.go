@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/writ-runtime/writ/go/admission"
-	"github.com/writ-runtime/writ/go/dispatcher"
 	"github.com/writ-runtime/writ/go/host"
 	"github.com/writ-runtime/writ/go/ingress"
 	"github.com/writ-runtime/writ/go/kernel"
@@ -67,11 +66,7 @@ func (c *command) run(ctx context.Context, file string) (err error) {
 	}
 	state, err := c.carryOut(ctx, h, admitted, accepted)
 	for err == nil && state.Retry != nil && c.pause(ctx, state) {
-		var step dispatcher.Step
-		step, err = h.Attempt(ctx, state.WorkOrder, accepted, host.Watch{
-			Begin: func(a *admission.Admitted) { admitted = a; c.tellBegun(a) }, Log: c.relay,
-		})
-		state = step.State
+		admitted, state, err = c.again(ctx, h, state.WorkOrder, accepted)
 	}
 	if errors.As(err, &denied) {
 		return c.denied(denied)
@@ -131,6 +126,17 @@ func (c *command) carryOut(ctx context.Context, h *host.Host, a *admission.Admit
 	defer p.end()
 	defer context.AfterFunc(ctx, p.cancelling)()
 	return h.CarryOut(ctx, a, accepted, host.Watch{Step: p.step, Log: c.relay})
+}
+
+// again makes the next attempt at a work order, and shows its progress.
+func (c *command) again(ctx context.Context, h *host.Host, id workorder.ID, accepted ingress.Accepted) (admitted *admission.Admitted, _ kernel.State, err error) {
+	p := c.progress()
+	defer p.end()
+	defer context.AfterFunc(ctx, p.cancelling)()
+	step, err := h.Attempt(ctx, id, accepted, host.Watch{
+		Begin: func(a *admission.Admitted) { admitted = a; c.tellBegun(a) }, Step: p.step, Log: c.relay,
+	})
+	return admitted, step.State, err
 }
 
 // relay shows a person what an adapter says while it works; it is no record.
