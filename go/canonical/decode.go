@@ -15,6 +15,9 @@ import (
 // field without a member keeps its value. null is accepted for pointers, interfaces and Raw only. An interface
 // must be the empty one and receives nil, bool, int64, string, []any or map[string]any.
 func Decode(b []byte, v any) error {
+	if decodeStream(b, v) {
+		return nil
+	}
 	value, err := Parse(b, Limits{})
 	if err != nil {
 		return err
@@ -25,6 +28,9 @@ func Decode(b []byte, v any) error {
 // DecodeCanonical is Decode for bytes that must already be their own RFC 8785 form, as stored and received
 // records must be; otherwise the error has code canonical.not_canonical.
 func DecodeCanonical(b []byte, v any) error {
+	if decodeStream(b, v) {
+		return nil
+	}
 	value, err := Parse(b, Limits{})
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package canonical_test
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"testing"
 
 	"github.com/gowebpki/jcs"
@@ -75,6 +76,53 @@ func FuzzCanonical(f *testing.F) {
 		again, err := canonical.Marshal(v)
 		if err != nil || !bytes.Equal(again, once) {
 			t.Fatalf("through Go values: %q, %v", again, err)
+		}
+	})
+}
+
+// everything has a field of every kind that the stream decodes by itself.
+type everything struct {
+	A canonical.Raw             `json:"a"`
+	B []byte                    `json:"b,omitempty"`
+	C *everything               `json:"c,omitempty"`
+	D []everything              `json:"d,omitempty"`
+	E map[string]int8           `json:"e,omitempty"`
+	F [2]bool                   `json:"f,omitempty"`
+	G string                    `json:"g,omitempty"`
+	H uint16                    `json:"h,omitempty"`
+	I canonical.Digest          `json:"i,omitempty"`
+	J map[string]*canonical.Raw `json:"j,omitempty"`
+}
+
+// FuzzStream: whatever the short way of decoding takes, the long way over a tree of values takes too, and both
+// come to the same Go values.
+func FuzzStream(f *testing.F) {
+	seeds(f)
+	for _, s := range []string{
+		`{"a":{"b":[1,{"c":"\n"}]},"b":"AAE=","c":{"a":null},"d":[{"a":1},{"a":2}],"e":{"x":-128,"y":127},"f":[true,false],"g":"\"é\\","h":65535}`,
+		`{"a":1,"b":"AAF="}`, `{"a":1,"b":"AA\nE="}`, `{"a":1,"e":{"x":128}}`, `{"a":1,"f":[true]}`, `{"a":1,"h":-1}`, `{"b":"","a":1}`, `{"a":1,"a":2}`,
+		`{"a": 1}`, `{"a":"\u001f"}`, `{"a":"\u0041"}`, `{"a":"\/"}`, `{"a":{"é":1}}`, `{"a":-0}`, `{"a":01}`, `{"a":9007199254740992}`, `{"a":1,"z":1}`,
+		`{"a":1,"i":"` + string(abc) + `"}`, `{"a":1,"i":"sha256:0"}`, `{"a":1,"j":{"x":null,"y":[]}}`, `{"a":1}{}`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var short, long everything
+		if !canonical.DecodeStream(b, &short) {
+			return
+		}
+		value, err := canonical.Parse(b, canonical.Limits{})
+		if err != nil {
+			t.Fatalf("the stream takes %q: %v", b, err)
+		}
+		if form := value.AppendCanonical(nil); !bytes.Equal(form, b) {
+			t.Fatalf("the stream takes %q, whose form is %q", b, form)
+		}
+		if err := value.Decode(&long); err != nil {
+			t.Fatalf("the stream takes %q: %v", b, err)
+		}
+		if !reflect.DeepEqual(short, long) {
+			t.Fatalf("%q is %+v by the stream, %+v by the tree", b, short, long)
 		}
 	})
 }

@@ -82,6 +82,16 @@ type body struct {
 	Kind    string  `json:"kind"`
 }
 
+// contentKey stands before the content of every body.
+const contentKey = `,"content":`
+
+// appendTail appends what stands behind it.
+func appendTail(dst []byte, epoch uint64) []byte {
+	dst = append(dst, `,"epoch":`...)
+	dst = strconv.AppendUint(dst, epoch, 10)
+	return append(dst, `,"kind":"`+BodyKind+`"}`...)
+}
+
 // Encode checks a batch and makes it ready. The error is a refusal with
 // journal.bad_batch: the batch contradicts itself, or could not be read back.
 func Encode(b Batch) (*Encoded, error) {
@@ -105,15 +115,13 @@ func Encode(b Batch) (*Encoded, error) {
 	}
 	size += 128 * (len(b.Blobs) + len(b.Expect))
 	out := append(make([]byte, 0, size), head[:len(head)-1]...)
-	out = append(out, `,"content":`...)
+	out = append(out, contentKey...)
 	start := len(out)
 	if out, err = canonical.Append(out, c); err != nil {
 		return nil, badBatch(b.Identity, "the content has no canonical form").Because(err)
 	}
 	e.ContentSum = sha256.Sum256(out[start:])
-	out = append(out, `,"epoch":`...)
-	out = strconv.AppendUint(out, b.Epoch, 10)
-	out = append(out, `,"kind":"`+BodyKind+`"}`...)
+	out = appendTail(out, b.Epoch)
 	if len(out) > MaxBody {
 		return nil, badBatch(b.Identity, fmt.Sprintf("the batch has %d bytes, more than %d", len(out), MaxBody))
 	}
@@ -138,16 +146,21 @@ func Decode(stored []byte) (*Encoded, error) {
 	if bd.Kind != BodyKind {
 		return nil, fmt.Errorf("read a batch: its kind is %q, not %q", bd.Kind, BodyKind)
 	}
-	inner, err := canonical.Marshal(bd.Content)
+	// The bytes are canonical, so that the content stands in them where Encode puts it.
+	head, err := canonical.Marshal(bd.envelope)
 	if err != nil {
 		return nil, fmt.Errorf("read a batch: %w", err)
+	}
+	start, end := len(head)-1+len(contentKey), len(stored)-len(appendTail(nil, bd.Epoch))
+	if start > end {
+		return nil, fmt.Errorf("read a batch: its content ends at byte %d, before byte %d where it begins", end, start)
 	}
 	e := &Encoded{
 		Batch: Batch{
 			Identity: bd.Content.Identity, Epoch: bd.Epoch, Actor: bd.Actor, Cause: bd.Cause, At: bd.At,
 			Expect: bd.Content.Expect, Events: bd.Content.Events,
 		},
-		Body: stored, BodySum: sha256.Sum256(stored), ContentSum: sha256.Sum256(inner),
+		Body: stored, BodySum: sha256.Sum256(stored), ContentSum: sha256.Sum256(stored[start:end]),
 	}
 	for _, r := range bd.Content.Blobs {
 		e.Blobs = append(e.Blobs, Blob{Digest: r.Digest, MediaType: r.MediaType})

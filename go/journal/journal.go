@@ -119,8 +119,18 @@ type Reader interface {
 	// and goes on, so that a person sees the extent; an error means that it could not
 	// look. On a store opened for writing, damage halts appends for good: in this
 	// opening and in every later one, until a recorded recovery. On one opened for
-	// reading it can only be reported.
+	// reading it can only be reported; see Halter.
 	Verify(ctx context.Context, report func(Damage)) (Extent, error)
+}
+
+// Halter stops appends for good.
+type Halter interface {
+	// Halt records damage that was found by reading, so that nothing is appended until a
+	// recorded recovery. When it returns nil, the halt is durable. It refuses with
+	// journal.locked where another process may be appending, which has to be stopped
+	// first; with journal.replaced where the journal is not the one that was read any
+	// more; and where nothing can be written.
+	Halt(ctx context.Context, d Damage) error
 }
 
 // Recorded is an event with where and when it was recorded.
@@ -139,6 +149,12 @@ type Damage struct {
 	Sequence uint64 // of the batch, or 0
 	Where    string // table and key
 	What     string // one sentence
+	// Artifact is the digest whose bytes are gone, or are others; empty for another damage.
+	Artifact canonical.Digest
+	// Refused says that the bytes are those that were recorded, and that this release does
+	// not take what they say: the registry has no such event, or a newer writ wrote it.
+	// That is for a person to look at, and no reason to stop appends for good.
+	Refused bool
 }
 
 // Extent says how much Verify has read.
@@ -149,6 +165,11 @@ type Extent struct {
 	Collected uint64
 	// Head is the chain after the last batch, as computed, not as stored.
 	Head canonical.Digest
+	// Intact counts the batches, from the first, whose bodies are proven: the chain that
+	// follows from them is the one that is stored. IntactHead is the chain after them. In
+	// a sound journal both are those of the last batch.
+	Intact     uint64
+	IntactHead canonical.Digest
 }
 
 // Store is an open journal.

@@ -157,11 +157,11 @@ func (s *Store) checkTail(ctx context.Context, q querier) (*journal.Damage, erro
 		}
 		before = sum
 	}
-	_, e, damage := r.check(before, uint64(r.seq))
-	if damage != nil || e == nil {
+	r.decode()
+	if _, damage := r.check(before, uint64(r.seq)); damage != nil {
 		return damage, nil
 	}
-	return s.checkIndexes(ctx, q, e, uint64(r.seq))
+	return s.checkIndexes(ctx, q, r.encoded, uint64(r.seq))
 }
 
 // checkIndexes checks the index rows that the last batch must have left.

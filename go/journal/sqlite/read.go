@@ -37,29 +37,32 @@ func (s *Store) snapshot(ctx context.Context, doing string, f func(q querier) er
 
 // Page returns up to limit entries after the given sequence, in order; at most 10,000.
 func (s *Store) Page(ctx context.Context, after uint64, limit int) ([]journal.Entry, error) {
+	after, limit = min(after, canonical.MaxInteger), min(max(limit, 0), maxPage)
 	var entries []journal.Entry
 	err := s.snapshot(ctx, "reading a page", func(q querier) error {
-		rows, err := q.QueryContext(ctx, `SELECT seq, identity, body, prev, chain FROM batches WHERE seq > ? ORDER BY seq LIMIT ?`,
-			int64(min(after, canonical.MaxInteger)), min(max(limit, 0), maxPage))
-		if err != nil {
-			return err
+		if limit == 0 {
+			return nil
 		}
-		defer rows.Close()
-		for rows.Next() {
-			var r row
-			if err := rows.Scan(&r.seq, &r.identity, &r.body, &r.prev, &r.chain); err != nil {
-				return err
-			}
+		err := eachBatch(ctx, q, int64(after)+1, canonical.MaxInteger, func(r *row) error {
 			e, err := r.entry()
 			if err != nil {
 				return err
 			}
-			entries = append(entries, e)
+			if entries = append(entries, e); len(entries) == limit {
+				return errEnough
+			}
+			return nil
+		})
+		if errors.Is(err, errEnough) {
+			return nil
 		}
-		return rows.Err()
+		return err
 	})
 	return entries, err
 }
+
+// errEnough ends a walk whose caller has what it came for.
+var errEnough = errors.New("enough")
 
 // Events returns every event of a subject in order, with the sequence of its batch.
 func (s *Store) Events(ctx context.Context, subject lifecycle.Subject) ([]journal.Recorded, error) {

@@ -3,13 +3,12 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/journal"
-	"github.com/writ-runtime/writ/go/lifecycle"
 	"github.com/writ-runtime/writ/go/reason"
 )
 
@@ -33,7 +32,7 @@ func (s *Store) Verify(ctx context.Context, report func(journal.Damage)) (journa
 		if _, err := s.identify(ctx, q); err != nil {
 			return err
 		}
-		for _, step := range []func() error{v.header, v.pages, v.meta, v.batches, v.surplus, v.subjects, v.blobs} {
+		for _, step := range v.steps() {
 			if err := v.tolerate(step()); err != nil {
 				return err
 			}
@@ -59,9 +58,16 @@ type verification struct {
 	extent journal.Extent
 	// epoch is that of the last batch, which never falls; highest is that of meta.
 	epoch, highest uint64
-	// identities, events and named count what the bodies account for.
-	identities, events uint64
-	named              map[canonical.Digest]bool
+	// identities and events are what the bodies account for, subjects what the index of
+	// events does.
+	identities, events, subjects *tally
+	// sound says that nothing was found wrong with the index of events.
+	sound bool
+	named map[journal.Sum]bool
+}
+
+func (v *verification) steps() []func() error {
+	return []func() error{v.header, v.pages, v.meta, v.batches, v.indexes, v.versions, v.blobs}
 }
 
 func (v *verification) damage(seq uint64, where, what string) {
@@ -129,122 +135,55 @@ func (v *verification) meta() error {
 	return err
 }
 
-// batches walks the chain, and holds the index rows of each batch against its body.
+// batches walks the chain, and counts up what the index rows must be.
 func (v *verification) batches() error {
-	v.named = map[canonical.Digest]bool{}
+	v.named, v.identities, v.events = map[journal.Sum]bool{}, newTally(), newTally()
 	head := journal.Genesis()
 	want := uint64(1)
-	defer func() { v.extent.Head = canonical.DigestFromBytes(head) }()
-	return v.each(`SELECT seq, identity, body, prev, chain FROM batches ORDER BY seq`, func(rows *sql.Rows) error {
-		var r row
-		if err := rows.Scan(&r.seq, &r.identity, &r.body, &r.prev, &r.chain); err != nil {
-			return err
-		}
-		after, e, damage := r.check(head, want)
+	proof := newPrefix()
+	defer func() {
+		v.extent.Head, v.extent.Events = canonical.DigestFromBytes(head), v.events.rows
+		v.extent.Intact, v.extent.IntactHead = proof.intact, canonical.DigestFromBytes(proof.proven)
+	}()
+	return eachBatch(v.ctx, v.q, math.MinInt64, math.MaxInt64, func(r *row) error {
+		after, damage := r.check(head, want)
 		if damage != nil {
 			v.report(*damage)
 		}
+		proof.add(r)
 		v.extent.Batches++
 		head, want = after, uint64(r.seq)+1
 		if stored, ok := sumOf(r.chain); ok && damage != nil {
 			head = stored // so that one damaged batch is not reported of all after it
 		}
-		if e == nil {
-			return nil
+		if e := r.encoded; e != nil {
+			v.account(uint64(r.seq), e)
 		}
-		return v.indexes(uint64(r.seq), e)
+		return nil
 	})
 }
 
-func (v *verification) indexes(seq uint64, e *journal.Encoded) error {
+// account counts up the index rows of a batch.
+func (v *verification) account(seq uint64, e *journal.Encoded) {
 	if e.Epoch < v.epoch || e.Epoch == 0 || e.Epoch > v.highest {
 		v.damage(seq, "batches", fmt.Sprintf("its writer epoch %d lies outside %d to %d", e.Epoch, max(v.epoch, 1), v.highest))
 	}
 	v.epoch = e.Epoch
-	v.identities++
-	var at, ordinal int64
-	var digest []byte
-	err := v.q.QueryRowContext(v.ctx, `SELECT seq, digest FROM identities WHERE identity = ?`, string(e.Identity)).Scan(&at, &digest)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		v.damage(seq, "identities "+string(e.Identity), "the row is missing")
-	case err != nil:
-		return err
-	case uint64(at) != seq || string(digest) != string(e.ContentSum[:]):
-		v.damage(seq, "identities "+string(e.Identity), "the row does not lead to the batch, or has another digest")
-	}
+	v.identities.add(string(e.Identity), int64(seq), 0, 0, e.ContentSum[:])
 	for i, ev := range e.Events {
-		v.events++
-		where := eventRow(ev.Subject, int64(ev.Version))
-		err := v.q.QueryRowContext(v.ctx, `SELECT seq, ordinal FROM events WHERE subject = ? AND version = ?`, string(ev.Subject), int64(ev.Version)).
-			Scan(&at, &ordinal)
-		switch {
-		case errors.Is(err, sql.ErrNoRows):
-			v.damage(seq, where, "the row is missing")
-		case err != nil:
-			return err
-		case uint64(at) != seq || ordinal != int64(i):
-			v.damage(seq, where, "the row does not lead to the event")
-		}
+		v.events.add(string(ev.Subject), int64(ev.Version), int64(seq), int64(i), nil)
 	}
 	for _, b := range e.Blobs {
-		v.named[b.Digest] = true
-	}
-	return nil
-}
-
-// surplus looks for index rows that no batch accounts for. Every row that one does
-// was found by key, so that counting is enough.
-func (v *verification) surplus() error {
-	for _, t := range []struct {
-		table string
-		want  uint64
-	}{{"identities", v.identities}, {"events", v.events}} {
-		var n uint64
-		if err := v.q.QueryRowContext(v.ctx, `SELECT count(*) FROM `+t.table).Scan(&n); err != nil {
-			return err
-		}
-		if n != t.want {
-			v.damage(0, t.table, fmt.Sprintf("%d rows are stored where the batches account for %d", n, t.want))
+		if sum, ok := b.Digest.Bytes(); ok {
+			v.named[sum] = true
 		}
 	}
-	v.extent.Events = v.events
-	return nil
-}
-
-// subjects holds the versions against the index of events, which was checked.
-func (v *verification) subjects() error {
-	err := v.each(`SELECT s.subject, s.version, s.seq, count(e.seq), coalesce(max(e.version), 0), coalesce(max(e.seq), 0)
-		FROM subjects s LEFT JOIN events e ON e.subject = s.subject GROUP BY s.subject`, func(rows *sql.Rows) error {
-		var subject string
-		var version, seq, count, highest, last int64
-		if err := rows.Scan(&subject, &version, &seq, &count, &highest, &last); err != nil {
-			return err
-		}
-		v.extent.Subjects++
-		if version != highest || count != highest || seq != last || count == 0 {
-			v.damage(uint64(last), "subjects "+subject, fmt.Sprintf("the row says version %d at batch %d; %d events lead to version %d at batch %d",
-				version, seq, count, highest, last))
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	return v.each(`SELECT DISTINCT subject FROM events WHERE subject NOT IN (SELECT subject FROM subjects)`, func(rows *sql.Rows) error {
-		var subject string
-		if err := rows.Scan(&subject); err != nil {
-			return err
-		}
-		v.damage(0, "subjects "+subject, "the row is missing")
-		return nil
-	})
 }
 
 // blobs checks every stored blob, and counts those that have been collected.
 func (v *verification) blobs() error {
 	err := v.each(`SELECT digest, bytes FROM blobs`, func(rows *sql.Rows) error {
-		var digest, bytes []byte
+		var digest, bytes sql.RawBytes
 		if err := rows.Scan(&digest, &bytes); err != nil {
 			return err
 		}
@@ -257,11 +196,11 @@ func (v *verification) blobs() error {
 		named := canonical.DigestFromBytes(sum)
 		switch {
 		case canonical.Sum(bytes) != named:
-			v.damage(0, "blobs "+string(named), "the bytes do not have the digest")
-		case !v.named[named]:
+			v.report(journal.Damage{Where: "blobs " + string(named), What: "the bytes do not have the digest", Artifact: named})
+		case !v.named[sum]:
 			v.damage(0, "blobs "+string(named), "no batch records the blob")
 		}
-		delete(v.named, named)
+		delete(v.named, sum)
 		return nil
 	})
 	v.extent.Collected = uint64(len(v.named))
@@ -280,8 +219,4 @@ func (v *verification) each(query string, row func(*sql.Rows) error) error {
 		}
 	}
 	return rows.Err()
-}
-
-func eventRow(subject lifecycle.Subject, version int64) string {
-	return fmt.Sprintf("events %s version %d", subject, version)
 }

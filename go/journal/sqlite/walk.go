@@ -1,0 +1,99 @@
+package sqlite
+
+import (
+	"context"
+	"sync"
+)
+
+// A walk reads ahead by chunks of this many rows or bytes, whichever comes first, so that
+// its memory does not grow with the journal.
+const (
+	chunkRows  = 64
+	chunkBytes = 1 << 20
+	// chunksAhead is how many chunks wait decoded for who consumes them.
+	chunksAhead = 2
+)
+
+// chunk is a run of rows that are decoded beside each other.
+type chunk struct {
+	rows    []row
+	err     error // of reading on after the rows
+	decoded sync.WaitGroup
+}
+
+// eachBatch calls f for every batch from the first to the last given sequence, both
+// included, in order. While f looks at some, the next are decoded and those after them read. An error
+// of f ends the walk.
+func eachBatch(ctx context.Context, q querier, first, last int64, f func(*row) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	chunks := make(chan *chunk, chunksAhead)
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		defer close(chunks)
+		readChunks(ctx, q, first, last, chunks)
+	})
+	// The connection is the caller's again only once the reader has let go of it.
+	defer reading.Wait()
+	defer cancel()
+	for c := range chunks {
+		c.decoded.Wait()
+		for i := range c.rows {
+			if err := f(&c.rows[i]); err != nil {
+				return err
+			}
+		}
+		if c.err != nil {
+			return c.err
+		}
+	}
+	return nil
+}
+
+// readChunks reads until the rows or the context end. What ends it early is the error of
+// the last chunk.
+func readChunks(ctx context.Context, q querier, first, last int64, to chan<- *chunk) {
+	c, bytes := new(chunk), 0
+	send := func() bool {
+		half := (len(c.rows) + 1) / 2
+		for _, part := range [][]row{c.rows[:half], c.rows[half:]} {
+			if len(part) > 0 {
+				c.decoded.Go(func() {
+					for i := range part {
+						part[i].decode()
+					}
+				})
+			}
+		}
+		select {
+		case to <- c:
+			c, bytes = new(chunk), 0
+			return true
+		case <-ctx.Done():
+			c.decoded.Wait()
+			return false
+		}
+	}
+	rows, err := q.QueryContext(ctx, `SELECT seq, identity, body, prev, chain FROM batches WHERE seq BETWEEN ? AND ? ORDER BY seq`, first, last)
+	if err != nil {
+		c.err = err
+		send()
+		return
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var r row
+		if c.err = rows.Scan(&r.seq, &r.identity, &r.body, &r.prev, &r.chain); c.err != nil {
+			break
+		}
+		c.rows = append(c.rows, r)
+		if bytes += len(r.body); len(c.rows) == chunkRows || bytes >= chunkBytes {
+			if !send() {
+				return
+			}
+		}
+	}
+	if c.err == nil {
+		c.err = rows.Err()
+	}
+	send()
+}
