@@ -39,7 +39,7 @@ func (c *command) writeIndex(w io.Writer, index *projection.Index) {
 		return
 	}
 	s := c.style()
-	rows := [][]string{{s.faint("attempt or work order"), s.faint("began (UTC)"), s.faint("state"), s.faint("title")}}
+	rows := [][]string{{s.faint("attempt"), s.faint("began (UTC)"), s.faint("state"), s.faint("title")}}
 	for _, a := range index.Attempts {
 		rows = append(rows, []string{string(a.ID), moment(a.Begun), standing(a, s), plain(a.Title)})
 	}
