@@ -103,8 +103,10 @@ func goTypes() map[string]reflect.Type {
 		"request/materialize":    reflect.TypeFor[protocol.MaterializeParameters](),
 		"request/prepare":        reflect.TypeFor[protocol.PrepareParameters](),
 		"request/provision":      reflect.TypeFor[protocol.ProvisionParameters](),
+		"request/sending":        reflect.TypeFor[protocol.SendingParameters](),
 		"request/start":          reflect.TypeFor[protocol.StartParameters](),
 
+		"result/branch":            reflect.TypeFor[protocol.BranchResult](),
 		"result/cancel":            reflect.TypeFor[protocol.RemovalResult](),
 		"result/cleanup":           reflect.TypeFor[protocol.RemovalResult](),
 		"result/collect":           reflect.TypeFor[protocol.CollectResult](),
@@ -115,6 +117,7 @@ func goTypes() map[string]reflect.Type {
 		"result/launch":            reflect.TypeFor[protocol.LaunchResult](),
 		"result/materialize":       reflect.TypeFor[protocol.MaterializeResult](),
 		"result/prepare":           reflect.TypeFor[protocol.PrepareResult](),
+		"result/publication":       reflect.TypeFor[protocol.PublicationResult](),
 		"result/provision":         reflect.TypeFor[protocol.ProvisionResult](),
 		"result/reconciliation":    reflect.TypeFor[protocol.EnvironmentReconciliation](),
 		"result/removal":           reflect.TypeFor[protocol.RemovalResult](),
