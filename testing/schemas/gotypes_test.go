@@ -19,6 +19,7 @@ import (
 	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/lifecycle"
 	"github.com/writ-runtime/writ/go/operation"
+	"github.com/writ-runtime/writ/go/outbox"
 	"github.com/writ-runtime/writ/go/pin"
 	"github.com/writ-runtime/writ/go/policy"
 	"github.com/writ-runtime/writ/go/protocol"
@@ -43,6 +44,7 @@ func goTypes() map[string]reflect.Type {
 		"claim":                 reflect.TypeFor[wire.Claim](),
 		"context-package":       reflect.TypeFor[workorder.ContextPackage](),
 		"decision":              reflect.TypeFor[policy.Record](),
+		"effect-proposal":       reflect.TypeFor[outbox.Proposal](),
 		"environment-manifest":  reflect.TypeFor[attemptbundle.EnvironmentManifest](),
 		"event":                 reflect.TypeFor[lifecycle.Event](),
 		"execution-locator":     reflect.TypeFor[wire.Locator](),
@@ -55,7 +57,9 @@ func goTypes() map[string]reflect.Type {
 		"operation-intent":      reflect.TypeFor[operation.Intent](),
 		"operation-outcome":     reflect.TypeFor[operation.Outcome](),
 		"operation-record":      reflect.TypeFor[operation.Record](),
+		"outbox-destinations":   reflect.TypeFor[outbox.Destinations](),
 		"prompt-payload":        reflect.TypeFor[workorder.PromptPayload](),
+		"publication":           reflect.TypeFor[outbox.Publication](),
 		"receipt":               reflect.TypeFor[protocol.Receipt](),
 		"request":               reflect.TypeFor[protocol.Request](),
 		"requested-grants":      reflect.TypeFor[[]capability.Request](),
