@@ -400,11 +400,11 @@ func TestHostileRepositories(t *testing.T) {
 
 // A repository of somebody else's is left alone: what is put into it would be ours.
 func TestForeignRepositories(t *testing.T) {
-	if os.Geteuid() != 0 {
-		return // only root can give a folder away
-	}
 	w := newWorld(t, capability.Proposal)
-	fatal(t, os.Chown(filepath.Join(w.project, ".git"), 12345, 12345))
+	if err := os.Chown(filepath.Join(w.project, ".git"), 12345, 12345); err != nil {
+		t.Log("there is nobody to give a folder to:", err) // not root, or alone in a user namespace
+		return
+	}
 	want(t, "branch", w.send(w.proposal(operation.Branch)), operation.NotApplied, reason.OutboxRepositoryUnsupported)
 }
 

@@ -168,7 +168,7 @@ func (f folder) look(ctx context.Context, place *os.File, c *content) (found, pr
 	defer dir.Close()
 	manifest, m, err := publication(dir)
 	if err != nil {
-		return foreign, none, nil //nolint:nilerr // what is not readable as ours is not ours
+		return foreign, none, nil // what is not readable as ours is not ours
 	}
 	if m.Proposal != c.id { // which covers the effector
 		return foreign, none, nil
@@ -178,7 +178,7 @@ func (f folder) look(ctx context.Context, place *os.File, c *content) (found, pr
 	}
 	names, err := files(dir, len(m.Files)+1)
 	if err != nil || len(names) != len(m.Files)+1 {
-		return altered, none, nil //nolint:nilerr // so is what cannot be listed
+		return altered, none, nil // so is what cannot be listed
 	}
 	entries := make([]entry, len(m.Files))
 	for i, want := range m.Files {
@@ -335,7 +335,7 @@ func (f folder) sweep(place, held *os.File) error {
 	}
 	defer unlock(dir)
 	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil //nolint:nilerr // somebody is at work on it, and sweeps it
+		return nil // somebody is at work on it, and sweeps it
 	}
 	return f.hands.remove(place, f.partial())
 }
