@@ -157,6 +157,8 @@ func example(k ScopeKind) string {
 		return "repo:owner/name"
 	case BranchScope:
 		return "branch:writ/topic"
+	case FolderScope:
+		return "folder:releases"
 	case CredentialScope:
 		return "credential:name"
 	default:

@@ -21,6 +21,8 @@ const (
 	RepoScope ScopeKind = "repo"
 	// BranchScope covers branches of a repository, by name.
 	BranchScope ScopeKind = "branch"
+	// FolderScope covers folders of the deployment that something may be put into, by name.
+	FolderScope ScopeKind = "folder"
 	// CredentialScope covers credential references by name.
 	CredentialScope ScopeKind = "credential"
 )
@@ -42,7 +44,7 @@ func (k ScopeKind) shape() shape {
 		return shapeNone
 	case InputScope, OutputScope, ModelScope, RepoScope, BranchScope:
 		return shapePath
-	case ToolScope, CredentialScope:
+	case ToolScope, FolderScope, CredentialScope:
 		return shapeName
 	case HostScope:
 		return shapeHost

@@ -24,6 +24,18 @@ const (
 	Launch Kind = "launch"
 )
 
+// The kinds of the outbox: what leaves after a result was accepted.
+const (
+	// Publish puts a folder of outputs at a destination of the deployment.
+	Publish Kind = "publish"
+	// Branch makes a new branch in a local repository.
+	Branch Kind = "branch"
+	// ReviewPacket puts a folder for reviewers at a destination of the deployment.
+	ReviewPacket Kind = "review_packet"
+	// ShadowPublish puts a folder of outputs where only those who compare look.
+	ShadowPublish Kind = "shadow_publish"
+)
+
 // Closing reports whether k may begin under a fence in its closing phase: these
 // kinds stop, keep or remove, and start nothing new. Asking (reconcile) begins no
 // operation and is always allowed.
@@ -44,7 +56,16 @@ func (k Kind) OfEnvironment() bool {
 	return false
 }
 
-// ReceiptName is the name that SPEC-014 gives to the receipt of k.
+// OfOutbox reports whether what k does leaves, and stays when its attempt is closed.
+func (k Kind) OfOutbox() bool {
+	switch k {
+	case Publish, Branch, ReviewPacket, ShadowPublish:
+		return true
+	}
+	return false
+}
+
+// ReceiptName is the name of the receipt of k: SPEC-014's, where it gives one.
 func (k Kind) ReceiptName() string {
 	switch k {
 	case Provision:
@@ -71,6 +92,14 @@ func (k Kind) ReceiptName() string {
 		return "CleanupReceipt"
 	case Launch:
 		return "LaunchReceipt"
+	case Publish:
+		return "PublicationReceipt"
+	case Branch:
+		return "BranchReceipt"
+	case ReviewPacket:
+		return "ReviewPacketReceipt"
+	case ShadowPublish:
+		return "ShadowPublicationReceipt"
 	}
 	return ""
 }
@@ -83,5 +112,6 @@ func Kinds() []Kind {
 	return []Kind{
 		Provision, Materialize, Freeze, Reset, Destroy,
 		Prepare, Start, Checkpoint, Cancel, Collect, Cleanup, Launch,
+		Publish, Branch, ReviewPacket, ShadowPublish,
 	}
 }

@@ -139,3 +139,12 @@ type RetentionParameters struct {
 type CancelParameters struct {
 	Reason string `json:"reason"`
 }
+
+// SendingParameters are the parameters of what leaves through the outbox.
+type SendingParameters struct {
+	// Proposal is the accepted effect proposal; it names everything that is sent.
+	Proposal canonical.Digest `json:"proposal"`
+	// Place is taken over where the deployment has the destination, so that an effect is
+	// never asked about elsewhere than it was made.
+	Place canonical.Digest `json:"place"`
+}

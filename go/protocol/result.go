@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/capability"
 	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/go/workorder"
@@ -89,6 +90,28 @@ type RemovalResult struct {
 	Gone bool `json:"gone"`
 	// Kept says how many bytes the retention policy keeps.
 	Kept int64 `json:"kept"`
+}
+
+// PublicationResult is the domain result of publish, review_packet and shadow_publish: a
+// folder that stands complete at a destination.
+type PublicationResult struct {
+	// Destination is the name that the proposal gave; where that is, the deployment says.
+	Destination capability.Scope `json:"destination"`
+	// Name is the folder's name there, made from attempt and purpose.
+	Name string `json:"name"`
+	// Content is the digest of the folder's manifest.json, which names every other file.
+	Content canonical.Digest `json:"content"`
+	Files   int64            `json:"files"`
+	Bytes   int64            `json:"bytes"`
+}
+
+// BranchResult is the domain result of branch.
+type BranchResult struct {
+	Destination capability.Scope `json:"destination"`
+	Branch      string           `json:"branch"`
+	// Commit and Tree are git's own names of objects, in hexadecimal.
+	Commit string `json:"commit"`
+	Tree   string `json:"tree"`
 }
 
 // Receipt is the host's receipt of one operation. Its canonical bytes are what exact

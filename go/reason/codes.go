@@ -304,6 +304,42 @@ const (
 	OperationSkipped Code = "operation.skipped"
 	// OperationUnknownOutcome ends in unknown. Whether the operation took effect is unknown.
 	OperationUnknownOutcome Code = "operation.unknown_outcome"
+	// OutboxAbsent ends in failed. Nothing stands under the name: the effect did not take place.
+	OutboxAbsent Code = "outbox.absent"
+	// OutboxBadDestinations ends in invalid. The list of the deployment's destinations contradicts itself or cannot be trusted.
+	OutboxBadDestinations Code = "outbox.bad_destinations"
+	// OutboxBadPath ends in invalid. A file cannot stand under that path at the destination.
+	OutboxBadPath Code = "outbox.bad_path"
+	// OutboxBaseMissing ends in not_found. A repository does not hold the commit that a branch is to begin from.
+	OutboxBaseMissing Code = "outbox.base_missing"
+	// OutboxBusy ends in conflict. Another process is at work on the same thing; it may be sent again.
+	OutboxBusy Code = "outbox.busy"
+	// OutboxDestinationChanged ends in unknown. The deployment moved a destination after something was sent there.
+	OutboxDestinationChanged Code = "outbox.destination_changed"
+	// OutboxDestinationUnusable ends in environment. A destination is not there, or is nothing that may be written to.
+	OutboxDestinationUnusable Code = "outbox.destination_unusable"
+	// OutboxForeignContent ends in denied. An effect proposal names what the accepted result does not hold.
+	OutboxForeignContent Code = "outbox.foreign_content"
+	// OutboxFull ends in environment. No space is left at a destination; it may be sent again.
+	OutboxFull Code = "outbox.full"
+	// OutboxGitFailed ends in environment. The program git did not do what it was asked.
+	OutboxGitFailed Code = "outbox.git_failed"
+	// OutboxGitMissing ends in unsupported. The program git is not there or too old, so that no branch can be made.
+	OutboxGitMissing Code = "outbox.git_missing"
+	// OutboxIO ends in environment. Reading or writing a destination failed.
+	OutboxIO Code = "outbox.io"
+	// OutboxNotAuthoritative ends in denied. Only a result that was accepted as authoritative may leave.
+	OutboxNotAuthoritative Code = "outbox.not_authoritative"
+	// OutboxOccupied ends in conflict. Something else stands under the name that is to be made; it was left alone.
+	OutboxOccupied Code = "outbox.occupied"
+	// OutboxProposalInvalid ends in invalid. An effect proposal contradicts itself or cannot be carried out as written.
+	OutboxProposalInvalid Code = "outbox.proposal_invalid"
+	// OutboxRepositoryDamaged ends in verify. A repository holds other bytes under a name than that name stands for.
+	OutboxRepositoryDamaged Code = "outbox.repository_damaged"
+	// OutboxRepositoryUnsupported ends in unsupported. A repository is kept in a way that no branch is made in.
+	OutboxRepositoryUnsupported Code = "outbox.repository_unsupported"
+	// OutboxUnknownDestination ends in not_found. The deployment has no destination of that name and use.
+	OutboxUnknownDestination Code = "outbox.unknown_destination"
 	// PinDigestMismatch ends in verify. The bytes on disk differ from the lock file.
 	PinDigestMismatch Code = "pin.digest_mismatch"
 	// PinMalformed ends in invalid. A lock file contradicts its format.
@@ -694,6 +730,42 @@ func (c Code) row() (exit Exit, summary string, ok bool) {
 		return ExitFailed, "The operation was not performed because the one before it did not succeed.", true
 	case OperationUnknownOutcome:
 		return ExitUnknown, "Whether the operation took effect is unknown.", true
+	case OutboxAbsent:
+		return ExitFailed, "Nothing stands under the name: the effect did not take place.", true
+	case OutboxBadDestinations:
+		return ExitInvalid, "The list of the deployment's destinations contradicts itself or cannot be trusted.", true
+	case OutboxBadPath:
+		return ExitInvalid, "A file cannot stand under that path at the destination.", true
+	case OutboxBaseMissing:
+		return ExitNotFound, "A repository does not hold the commit that a branch is to begin from.", true
+	case OutboxBusy:
+		return ExitConflict, "Another process is at work on the same thing; it may be sent again.", true
+	case OutboxDestinationChanged:
+		return ExitUnknown, "The deployment moved a destination after something was sent there.", true
+	case OutboxDestinationUnusable:
+		return ExitEnvironment, "A destination is not there, or is nothing that may be written to.", true
+	case OutboxForeignContent:
+		return ExitDenied, "An effect proposal names what the accepted result does not hold.", true
+	case OutboxFull:
+		return ExitEnvironment, "No space is left at a destination; it may be sent again.", true
+	case OutboxGitFailed:
+		return ExitEnvironment, "The program git did not do what it was asked.", true
+	case OutboxGitMissing:
+		return ExitUnsupported, "The program git is not there or too old, so that no branch can be made.", true
+	case OutboxIO:
+		return ExitEnvironment, "Reading or writing a destination failed.", true
+	case OutboxNotAuthoritative:
+		return ExitDenied, "Only a result that was accepted as authoritative may leave.", true
+	case OutboxOccupied:
+		return ExitConflict, "Something else stands under the name that is to be made; it was left alone.", true
+	case OutboxProposalInvalid:
+		return ExitInvalid, "An effect proposal contradicts itself or cannot be carried out as written.", true
+	case OutboxRepositoryDamaged:
+		return ExitVerify, "A repository holds other bytes under a name than that name stands for.", true
+	case OutboxRepositoryUnsupported:
+		return ExitUnsupported, "A repository is kept in a way that no branch is made in.", true
+	case OutboxUnknownDestination:
+		return ExitNotFound, "The deployment has no destination of that name and use.", true
 	case PinDigestMismatch:
 		return ExitVerify, "The bytes on disk differ from the lock file.", true
 	case PinMalformed:
@@ -947,6 +1019,24 @@ func Codes() []Code {
 		OperationPermitInvalid,
 		OperationSkipped,
 		OperationUnknownOutcome,
+		OutboxAbsent,
+		OutboxBadDestinations,
+		OutboxBadPath,
+		OutboxBaseMissing,
+		OutboxBusy,
+		OutboxDestinationChanged,
+		OutboxDestinationUnusable,
+		OutboxForeignContent,
+		OutboxFull,
+		OutboxGitFailed,
+		OutboxGitMissing,
+		OutboxIO,
+		OutboxNotAuthoritative,
+		OutboxOccupied,
+		OutboxProposalInvalid,
+		OutboxRepositoryDamaged,
+		OutboxRepositoryUnsupported,
+		OutboxUnknownDestination,
 		PinDigestMismatch,
 		PinMalformed,
 		PinNotLocked,

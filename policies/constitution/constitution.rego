@@ -53,7 +53,20 @@ allow contains {
 } if {
 	code_fits_environment
 	some declared in input.work_order.outputs.paths
-	some action in ["output.write", "artifact.write", "artifact.propose", "outbox.publish"]
+	some action in ["output.write", "artifact.write", "artifact.propose"]
+}
+
+# METADATA
+# title: Declared outputs may be published, to a folder of the deployment
+allow contains {
+	"action": "outbox.publish",
+	"resource": concat("", ["output:", declared.path]),
+	"destination": "folder:**",
+	"rule": "constitution.published_output",
+	"reason": "the work order declares this output, and the deployment names the folders",
+} if {
+	code_fits_environment
+	some declared in input.work_order.outputs.paths
 }
 
 # METADATA

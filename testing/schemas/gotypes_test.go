@@ -19,6 +19,7 @@ import (
 	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/lifecycle"
 	"github.com/writ-runtime/writ/go/operation"
+	"github.com/writ-runtime/writ/go/outbox"
 	"github.com/writ-runtime/writ/go/pin"
 	"github.com/writ-runtime/writ/go/policy"
 	"github.com/writ-runtime/writ/go/protocol"
@@ -43,6 +44,7 @@ func goTypes() map[string]reflect.Type {
 		"claim":                 reflect.TypeFor[wire.Claim](),
 		"context-package":       reflect.TypeFor[workorder.ContextPackage](),
 		"decision":              reflect.TypeFor[policy.Record](),
+		"effect-proposal":       reflect.TypeFor[outbox.Proposal](),
 		"environment-manifest":  reflect.TypeFor[attemptbundle.EnvironmentManifest](),
 		"event":                 reflect.TypeFor[lifecycle.Event](),
 		"execution-locator":     reflect.TypeFor[wire.Locator](),
@@ -55,7 +57,9 @@ func goTypes() map[string]reflect.Type {
 		"operation-intent":      reflect.TypeFor[operation.Intent](),
 		"operation-outcome":     reflect.TypeFor[operation.Outcome](),
 		"operation-record":      reflect.TypeFor[operation.Record](),
+		"outbox-destinations":   reflect.TypeFor[outbox.Destinations](),
 		"prompt-payload":        reflect.TypeFor[workorder.PromptPayload](),
+		"publication":           reflect.TypeFor[outbox.Publication](),
 		"receipt":               reflect.TypeFor[protocol.Receipt](),
 		"request":               reflect.TypeFor[protocol.Request](),
 		"requested-grants":      reflect.TypeFor[[]capability.Request](),
@@ -103,8 +107,10 @@ func goTypes() map[string]reflect.Type {
 		"request/materialize":    reflect.TypeFor[protocol.MaterializeParameters](),
 		"request/prepare":        reflect.TypeFor[protocol.PrepareParameters](),
 		"request/provision":      reflect.TypeFor[protocol.ProvisionParameters](),
+		"request/sending":        reflect.TypeFor[protocol.SendingParameters](),
 		"request/start":          reflect.TypeFor[protocol.StartParameters](),
 
+		"result/branch":            reflect.TypeFor[protocol.BranchResult](),
 		"result/cancel":            reflect.TypeFor[protocol.RemovalResult](),
 		"result/cleanup":           reflect.TypeFor[protocol.RemovalResult](),
 		"result/collect":           reflect.TypeFor[protocol.CollectResult](),
@@ -115,6 +121,7 @@ func goTypes() map[string]reflect.Type {
 		"result/launch":            reflect.TypeFor[protocol.LaunchResult](),
 		"result/materialize":       reflect.TypeFor[protocol.MaterializeResult](),
 		"result/prepare":           reflect.TypeFor[protocol.PrepareResult](),
+		"result/publication":       reflect.TypeFor[protocol.PublicationResult](),
 		"result/provision":         reflect.TypeFor[protocol.ProvisionResult](),
 		"result/reconciliation":    reflect.TypeFor[protocol.EnvironmentReconciliation](),
 		"result/removal":           reflect.TypeFor[protocol.RemovalResult](),

@@ -15,7 +15,9 @@ import (
 	"github.com/writ-runtime/writ/go/broker"
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/capability"
+	"github.com/writ-runtime/writ/go/lifecycle"
 	"github.com/writ-runtime/writ/go/operation"
+	"github.com/writ-runtime/writ/go/outbox"
 	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/testing/fixture"
@@ -54,6 +56,14 @@ func stored(t testing.TB) []document {
 			PayloadKind: "writ.payload.v1", Payload: fixture.Digest("payload"), Artifacts: []canonical.Digest{fixture.Digest("artifact")},
 			Policy: fixture.Digest("decision"),
 		})},
+		{"an effect proposal", outbox.ProposalKind, marshal(t, proposal(t))},
+		{"a publication", outbox.PublicationKind, marshal(t, outbox.Publication{
+			Kind: outbox.PublicationKind, Proposal: fixture.Digest("proposal"), Effector: operation.Publish, Files: proposal(t).Files,
+		})},
+		{"destinations", outbox.DestinationsKind, marshal(t, outbox.Destinations{
+			Kind: outbox.DestinationsKind, Publish: []outbox.Destination{{Name: "releases", Path: "/srv/releases"}},
+			Review: []outbox.Destination{{Name: "reviews", Path: "/srv/reviews"}}, Repositories: []outbox.Destination{{Name: "project", Path: "/srv/project"}},
+		})},
 		{"a broker's grant", "writ.action_grant.v1", marshal(t, token(t))},
 	}
 	for _, m := range fixture.Kernel(t).Transitions().Machines() {
@@ -76,6 +86,30 @@ func key(t testing.TB, kind operation.Kind) operation.Key {
 		t.Fatal(err)
 	}
 	return k
+}
+
+// proposal is an effect proposal with every field.
+func proposal(t testing.TB) outbox.Proposal {
+	t.Helper()
+	scope := func(s string) capability.Scope {
+		parsed, err := capability.ParseScope(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return parsed
+	}
+	p := outbox.Proposal{
+		Kind: outbox.ProposalKind, Attempt: fixture.Attempt, Purpose: "first", Effector: operation.ReviewPacket,
+		Destination: scope("folder:reviews"), Repository: scope("repo:project"), Base: strings.Repeat("a1", 20),
+		Result: fixture.Digest("result"), Manifest: fixture.Digest("manifest"),
+		Files:    []outbox.File{{Path: "report.json", Digest: fixture.Digest("report"), Size: 2}},
+		Receipts: []lifecycle.Guard{{Name: "CollectionReceipt", Digest: fixture.Digest("receipt")}},
+		Title:    "A report", Message: "It counts.", Observed: lifecycle.Observation{Domain: "fixture", UnixMilli: fixture.Now},
+	}
+	if err := p.Check(); err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
 
 // token is a grant of the local broker.

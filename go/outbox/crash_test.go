@@ -1,0 +1,187 @@
+package outbox_test
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/writ-runtime/writ/go/capability"
+	"github.com/writ-runtime/writ/go/operation"
+	"github.com/writ-runtime/writ/go/outbox"
+)
+
+// effectors are what a crash is tried on, with whether what they make is there.
+func effectors() map[operation.Kind]func(w *world) bool {
+	return map[operation.Kind]func(w *world) bool{
+		operation.Publish:      func(w *world) bool { return exists(filepath.Join(w.releases, w.proposal(operation.Publish).Name())) },
+		operation.ReviewPacket: func(w *world) bool { return exists(filepath.Join(w.reviews, w.proposal(operation.Publish).Name())) },
+		operation.Branch:       func(w *world) bool { return exists(filepath.Join(w.project, ".git", "refs", "heads", branchName)) },
+	}
+}
+
+// small is a proposal of one file, in a folder: every step counts, and their number does not.
+func small(w *world, kind operation.Kind) outbox.Proposal {
+	p := w.proposal(kind)
+	p.Files = p.Files[:1]
+	return p
+}
+
+// settled fails the test unless asking finds the truth, sending again makes it whole, and
+// nothing unfinished is left but what git itself removes.
+func settled(t *testing.T, w *world, kind operation.Kind, there func(*world) bool, reported operation.Outcome) {
+	t.Helper()
+	p := small(w, kind)
+	stood := there(w)
+	switch {
+	case reported.Knowledge == operation.Applied && !stood, reported.Knowledge == operation.NotApplied && stood:
+		t.Fatalf("it was reported %s, and that it is there is %v", reported.Knowledge, stood)
+	}
+	out := w.ask(p)
+	if stood != (out.Knowledge == operation.Applied) || !stood != (out.Knowledge == operation.NotApplied) {
+		t.Fatalf("that it is there is %v, and asking says %s %s: %s", stood, out.Knowledge, out.Code, out.Detail)
+	}
+	if !stood && !outbox.Transient(out.Code) {
+		t.Fatalf("%s is not sent again", out.Code)
+	}
+	want(t, "again", w.send(p), operation.Applied, "")
+	for _, dir := range []string{w.releases, w.reviews} {
+		if left, _ := filepath.Glob(filepath.Join(dir, ".writ-*")); len(left) > 0 {
+			t.Fatalf("left: %v", left)
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(w.project, ".git", "refs", "heads", "writ", "*", "*.lock")); len(left) > 0 {
+		t.Fatalf("left: %v", left)
+	}
+	if kind == operation.Branch {
+		run(t, w.project, git(t), "fsck", "--strict", "--no-dangling")
+		run(t, w.project, git(t), "update-ref", "-d", "refs/heads/"+branchName) // no lock is in the way
+	}
+	w.open(git(t))
+	if left, _ := filepath.Glob(filepath.Join(w.dir, "outbox", "*")); len(left) > 0 {
+		t.Fatalf("left: %v", left)
+	}
+}
+
+// A life that ends before or after any step leaves nothing half made under the name, and
+// the next one finds the truth. Whatever was begun by it can do nothing any more: not even
+// clean up.
+func TestEveryStepMayBeTheLast(t *testing.T) {
+	dead := errors.New("dead")
+	for kind, there := range effectors() {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			for last := 0; ; last++ {
+				w := newWorld(t, capability.Production)
+				steps := 0
+				box := w.box.WithSteps(func(string) error {
+					if steps++; steps > last {
+						return dead
+					}
+					return nil
+				})
+				out := w.perform(w.prepare(box, small(w, kind)))
+				settled(t, w, kind, there, out)
+				if steps <= last {
+					if last < 20 {
+						t.Fatalf("only %d steps", last)
+					}
+					return
+				}
+			}
+		})
+	}
+}
+
+// A step that fails, of a life that goes on, is reported as what it is, and cleaned up after.
+func TestEveryStepMayFail(t *testing.T) {
+	for kind, there := range effectors() {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			for failing := 1; ; failing++ {
+				w := newWorld(t, capability.Production)
+				steps, name := 0, ""
+				box := w.box.WithSteps(func(step string) error {
+					if steps++; steps == failing {
+						name = step
+						return unix.EIO
+					}
+					return nil
+				})
+				out := w.perform(w.prepare(box, small(w, kind)))
+				if steps < failing {
+					want(t, "undisturbed", out, operation.Applied, "")
+					return
+				}
+				if out.Knowledge == operation.NotApplied {
+					for _, dir := range []string{w.releases, w.reviews} {
+						if left := snapshot(t, dir, "."); len(left) > 0 && name != "before unlink" && name != "after unlink" && name != "before rmdir" {
+							t.Fatalf("%q failed, and left %v", name, left)
+						}
+					}
+				}
+				settled(t, w, kind, there, out)
+			}
+		})
+	}
+}
+
+// killed is the environment variable by which this test is started to be killed: the number
+// of the step, the effector and the folder, joined by spaces.
+const killed = "OUTBOX_TEST_KILLED"
+
+// TestChild is what TestKilled starts. By itself it does nothing.
+func TestChild(t *testing.T) {
+	order := os.Getenv(killed)
+	if order == "" {
+		return
+	}
+	parts := strings.SplitN(order, " ", 3)
+	last, err := strconv.Atoi(parts[0])
+	fatal(t, err)
+	w := newWorldAt(t, parts[2], capability.Production)
+	steps := 0
+	box := w.box.WithSteps(func(string) error {
+		if steps++; steps > last {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {}
+		}
+		return nil
+	})
+	want(t, "child", w.perform(w.prepare(box, small(w, operation.Kind(parts[1])))), operation.Applied, "")
+}
+
+// A process that is killed leaves nothing half made either, and holds nothing any more.
+func TestKilled(t *testing.T) {
+	self, err := os.Executable()
+	fatal(t, err)
+	for kind, there := range effectors() {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			for last := 0; ; last += 7 {
+				w := newWorld(t, capability.Production)
+				cmd := exec.Command(self, "-test.run=^TestChild$")
+				cmd.Env = append(os.Environ(), killed+"="+strconv.Itoa(last)+" "+string(kind)+" "+filepath.Dir(w.dir))
+				out, err := cmd.CombinedOutput()
+				var exit *exec.ExitError
+				if err != nil && (!errors.As(err, &exit) || exit.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL) {
+					t.Fatalf("%v\n%s", err, out)
+				}
+				reported := operation.Outcome{Knowledge: operation.Unknown}
+				if err == nil {
+					reported.Knowledge = operation.Applied
+				}
+				settled(t, w, kind, there, reported)
+				if err == nil {
+					return
+				}
+			}
+		})
+	}
+}
