@@ -72,6 +72,9 @@ func (s *Store) openWriter(ctx context.Context, activity string) error {
 	if err := createFile(s.path); err != nil {
 		return refuseOS(err, "the journal cannot be made", s.path)
 	}
+	if err := s.rewriteLog(); err != nil {
+		return refuseOS(err, "what the last writer left cannot be made durable", s.path)
+	}
 	if s.wdb, err = sql.Open("sqlite", dsn(s.path, "rw", "synchronous(FULL)", "wal_autocheckpoint("+strconv.Itoa(walPages)+")",
 		"journal_size_limit("+strconv.Itoa(walPages*4096)+")")); err != nil {
 		return refuse(err, "opening it", s.path)
@@ -196,21 +199,6 @@ func dsn(path, mode string, pragmas ...string) string {
 		b.WriteString("&_pragma=" + url.QueryEscape(p))
 	}
 	return b.String()
-}
-
-// makeFolder makes the state folder for its owner alone, and makes its name durable.
-func makeFolder(dir string) error {
-	if _, err := os.Stat(dir); err == nil {
-		return nil
-	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	parent, err := os.Open(filepath.Dir(dir))
-	if err != nil {
-		return err
-	}
-	return errors.Join(parent.Sync(), parent.Close())
 }
 
 // createFile makes an empty journal for its owner alone, unless there is a file.

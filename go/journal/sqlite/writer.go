@@ -58,6 +58,11 @@ func (s *Store) startWriter(ctx context.Context) error {
 	if _, err := s.conn.ExecContext(ctx, `UPDATE meta SET value = ?, sum = ? WHERE key = ?`, value, metaSum(keyEpoch, value), keyEpoch); err != nil {
 		return refuse(err, "raising its epoch", s.path)
 	}
+	// The commit has made the write-ahead log; SQLite syncs the folder too, and does not
+	// look whether it could.
+	if err := syncFolder(s.dir); err != nil {
+		return refuseOS(err, "the name of the journal's log cannot be made durable", s.dir)
+	}
 	var seq int64
 	var chain []byte
 	switch err := s.conn.QueryRowContext(ctx, `SELECT seq, chain FROM batches ORDER BY seq DESC LIMIT 1`).Scan(&seq, &chain); {
