@@ -97,7 +97,7 @@ func (s *Store) Verify(ctx context.Context, report func(journal.Damage)) (Extent
 		case e.IsDir() && (relative == "." || len(relative) == 2):
 			return nil
 		case !d.Valid() || s.path(d) != path:
-			report(journal.Damage{Where: where, What: "the name is not that of an artifact"})
+			report(journal.Damage{Where: where, What: "the name is not that of an artifact", Tolerable: true})
 			if e.IsDir() {
 				return fs.SkipDir
 			}
@@ -112,9 +112,9 @@ func (s *Store) Verify(ctx context.Context, report func(journal.Damage)) (Extent
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case reason.Is(err, reason.ArtifactCorrupt):
-			report(journal.Damage{Where: where, What: "the file does not have the digest of its name"})
+			report(journal.Damage{Where: where, What: "the file does not have the digest of its name", Artifact: d})
 		default:
-			report(journal.Damage{Where: where, What: "the file cannot be read: " + err.Error()})
+			report(journal.Damage{Where: where, What: "the file cannot be read: " + err.Error(), Tolerable: true})
 		}
 		return nil
 	})

@@ -50,21 +50,30 @@ func Describe(ctx context.Context, f artifact.Frozen, store *artifact.Store) (Fr
 
 // ReadManifest reads the artifact manifest of an attempt from the store, empty where nothing was frozen.
 func ReadManifest(ctx context.Context, store *artifact.Store, s kernel.State) (protocol.ArtifactManifest, error) {
+	digest, err := ManifestDigest(s)
+	if err != nil || digest == "" {
+		return protocol.ArtifactManifest{}, err
+	}
+	raw, err := store.Read(ctx, digest, artifact.MaxDocument)
+	if err != nil {
+		return protocol.ArtifactManifest{}, fmt.Errorf("%s: %w", ManifestMediaType, err)
+	}
+	var m protocol.ArtifactManifest
+	err = canonical.Decode(raw, &m)
+	return m, err
+}
+
+// ManifestDigest is the digest of the manifest of what was frozen; empty where nothing was.
+func ManifestDigest(s kernel.State) (canonical.Digest, error) {
 	for _, o := range s.Operations() {
 		if o.Intent.Kind != operation.Freeze || len(o.Record.Outcome.Result) == 0 {
 			continue
 		}
 		var frozen protocol.FreezeResult
 		if err := canonical.Decode(o.Record.Outcome.Result, &frozen); err != nil {
-			return protocol.ArtifactManifest{}, fmt.Errorf("result of %s: %w", o.Intent.Key, err)
+			return "", fmt.Errorf("result of %s: %w", o.Intent.Key, err)
 		}
-		raw, err := store.Read(ctx, frozen.Manifest, artifact.MaxDocument)
-		if err != nil {
-			return protocol.ArtifactManifest{}, fmt.Errorf("%s: %w", ManifestMediaType, err)
-		}
-		var m protocol.ArtifactManifest
-		err = canonical.Decode(raw, &m)
-		return m, err
+		return frozen.Manifest, nil
 	}
-	return protocol.ArtifactManifest{}, nil
+	return "", nil
 }

@@ -34,6 +34,8 @@ const (
 	Reconcile Verb = "reconcile"
 	// Command is a command in the words of the grammar.
 	Command Verb = "command"
+	// Recover has a damaged journal go on.
+	Recover Verb = "recover"
 )
 
 // Delivery is what arrived, before anything is believed of it.
@@ -84,7 +86,7 @@ func (g Gate) Accept(principal string, d Delivery) (Accepted, error) {
 		return Accepted{}, reason.New(reason.IngressPrincipalUnknown, principal+" may not command this state folder", d.Channel,
 			"run as the user that owns the state folder ("+strings.Join(g.principals, ", ")+")")
 	}
-	if !slices.Contains([]Verb{Run, Submit, Tick, Reconcile, Command}, d.Verb) {
+	if !slices.Contains([]Verb{Run, Submit, Tick, Reconcile, Command, Recover}, d.Verb) {
 		return Accepted{}, reason.New(reason.UsageInvalid, fmt.Sprintf("%q is no verb of this release", d.Verb), d.Channel, "see `writ help`")
 	}
 	r := Receipt{Kind: ReceiptKind, ID: d.ID, Channel: d.Channel, Verb: d.Verb, Content: canonical.Sum(d.Content), Principal: principal}

@@ -151,10 +151,10 @@ type Damage struct {
 	What     string // one sentence
 	// Artifact is the digest whose bytes are gone, or are others; empty for another damage.
 	Artifact canonical.Digest
-	// Refused says that the bytes are those that were recorded, and that this release does
-	// not take what they say: the registry has no such event, or a newer writ wrote it.
-	// That is for a person to look at, and no reason to stop appends for good.
-	Refused bool
+	// Tolerable says that nothing that was recorded is known to have changed: a file stands
+	// there that is none of ours, or could not be looked at, or this release does not take
+	// what the recorded bytes say. A person has to look; appends need not stop.
+	Tolerable bool
 }
 
 // Extent says how much Verify has read.

@@ -22,6 +22,30 @@ func (k Kernel) Reduce(s State, e lifecycle.Event) (State, error) {
 	return s, nil
 }
 
+// Replay applies recorded events in order, as Reduce does each, and returns how many. On an
+// error that is the place of the event that was refused, and the state is none.
+func (k Kernel) Replay(s State, events ...lifecycle.Event) (State, int, error) {
+	s = s.clone()
+	for i, e := range events {
+		if err := k.reduce(&s, e, nil); err != nil {
+			return State{}, i, err
+		}
+	}
+	return s, len(events), nil
+}
+
+// Finished reports whether nothing of an attempt is left to do.
+func (k Kernel) Finished(s State) bool {
+	if !k.Closed(s) {
+		return false
+	}
+	plan, err := k.Next(s)
+	return err == nil && plan.Done
+}
+
+// OrderClosed reports whether a work order takes no further attempt.
+func (k Kernel) OrderClosed(s State) bool { return k.terminal(WorkOrderMachine, s) }
+
 // reduce applies e to s in place. body is what e's body was written from, nil for an event
 // that is read back. On an error s must be thrown away.
 func (k Kernel) reduce(s *State, e lifecycle.Event, body any) error {

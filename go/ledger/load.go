@@ -3,6 +3,7 @@ package ledger
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/writ-runtime/writ/go/canonical"
@@ -84,11 +85,16 @@ func LoadClock(ctx context.Context, j journal.Reader, k kernel.Kernel, domain st
 
 // LoadOrder rebuilds the state of a work order from the journal alone.
 func LoadOrder(ctx context.Context, j journal.Reader, k kernel.Kernel, id workorder.ID) (kernel.State, error) {
+	return LoadOrderBefore(ctx, j, k, id, forever)
+}
+
+// LoadOrderBefore is LoadOrder by the turns before one.
+func LoadOrderBefore(ctx context.Context, j journal.Reader, k kernel.Kernel, id workorder.ID, turn uint64) (kernel.State, error) {
 	events, err := j.Events(ctx, lifecycle.Of(kernel.WorkOrderMachine, string(id)))
 	if err != nil {
 		return kernel.State{}, err
 	}
-	if len(events) == 0 {
+	if events = before(events, turn); len(events) == 0 {
 		return kernel.State{}, reason.New(reason.IDUnknown, "no work order has this id", string(id), "list the work orders with `writ status`")
 	}
 	return replay(k, string(id), events)
@@ -96,12 +102,25 @@ func LoadOrder(ctx context.Context, j journal.Reader, k kernel.Kernel, id workor
 
 // Load rebuilds the state of an attempt from the journal alone.
 func Load(ctx context.Context, j journal.Reader, k kernel.Kernel, id workorder.AttemptID) (kernel.State, error) {
+	return LoadBefore(ctx, j, k, id, forever)
+}
+
+// forever is after every turn.
+const forever = math.MaxUint64
+
+// before leaves out the events of a turn and of all after it.
+func before(events []journal.Recorded, turn uint64) []journal.Recorded {
+	return slices.DeleteFunc(events, func(e journal.Recorded) bool { return e.Sequence >= turn })
+}
+
+// LoadBefore is Load by the turns before one.
+func LoadBefore(ctx context.Context, j journal.Reader, k kernel.Kernel, id workorder.AttemptID, turn uint64) (kernel.State, error) {
 	subject := lifecycle.Of(kernel.AttemptMachine, string(id))
 	events, err := j.Events(ctx, subject)
 	if err != nil {
 		return kernel.State{}, err
 	}
-	if len(events) == 0 {
+	if events = before(events, turn); len(events) == 0 {
 		return kernel.State{}, reason.New(reason.IDUnknown, "no attempt has this id", string(id), "list the attempts with `writ status`")
 	}
 	var born kernel.Born
@@ -123,7 +142,7 @@ func Load(ctx context.Context, j journal.Reader, k kernel.Kernel, id workorder.A
 		if err != nil {
 			return kernel.State{}, err
 		}
-		events = append(events, more...)
+		events = append(events, before(more, turn)...)
 	}
 	return replay(k, string(id), events)
 }
@@ -131,13 +150,16 @@ func Load(ctx context.Context, j journal.Reader, k kernel.Kernel, id workorder.A
 // replay reduces events in the order in which they were recorded.
 func replay(k kernel.Kernel, what string, events []journal.Recorded) (kernel.State, error) {
 	slices.SortFunc(events, journal.Order)
-	var s kernel.State
-	var err error
-	for _, e := range events {
-		if s, err = k.Reduce(s, e.Event); err != nil {
-			return kernel.State{}, fmt.Errorf("replay of %s at turn %d: %w", what, e.Sequence, err)
-		}
-		killpoint.Reduced(e.Event)
+	plain := make([]lifecycle.Event, len(events))
+	for i, e := range events {
+		plain[i] = e.Event
+	}
+	s, n, err := k.Replay(kernel.State{}, plain...)
+	if err != nil {
+		return kernel.State{}, fmt.Errorf("replay of %s at turn %d: %w", what, events[n].Sequence, err)
+	}
+	for _, e := range plain {
+		killpoint.Reduced(e)
 	}
 	return s, nil
 }

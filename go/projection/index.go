@@ -78,26 +78,13 @@ type Attempt struct {
 // projector is the version of the transitions whose meaning an index holds.
 const projector = 1
 
-// pageSize is how many batches are read at a time.
-const pageSize = 500
-
 // Build reads the whole journal, page by page, and returns its index.
 func Build(ctx context.Context, j journal.Reader, registry *lifecycle.Registry) (*Index, error) {
-	b := &builder{registry: registry, standings: map[lifecycle.Subject]lifecycle.State{}, orders: map[workorder.ID]*Order{}, attempts: map[workorder.AttemptID]*Attempt{}}
-	for {
-		page, err := j.Page(ctx, b.index.Sequence, pageSize)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range page {
-			if err := b.entry(e); err != nil {
-				return nil, fmt.Errorf("index of turn %d: %w", e.Sequence, err)
-			}
-		}
-		if len(page) < pageSize {
-			return b.finish(), nil
-		}
+	b := NewBuilder(registry)
+	if err := Read(ctx, j, 0, b.Add); err != nil {
+		return nil, err
 	}
+	return b.Index(), nil
 }
 
 // Terminal reports whether nothing of the attempt is left to do: it came to a result,
@@ -178,7 +165,8 @@ func one(attempts []Attempt) bool {
 	return !slices.ContainsFunc(attempts, func(a Attempt) bool { return a.WorkOrder != attempts[0].WorkOrder })
 }
 
-type builder struct {
+// Builder builds an index from the turns of a journal, in their order.
+type Builder struct {
 	registry  *lifecycle.Registry
 	index     Index
 	standings map[lifecycle.Subject]lifecycle.State
@@ -186,26 +174,50 @@ type builder struct {
 	attempts  map[workorder.AttemptID]*Attempt
 }
 
-func (b *builder) entry(e journal.Entry) error {
+// NewBuilder returns a builder of the index of an empty journal.
+func NewBuilder(registry *lifecycle.Registry) *Builder {
+	return &Builder{
+		registry: registry, standings: map[lifecycle.Subject]lifecycle.State{},
+		orders: map[workorder.ID]*Order{}, attempts: map[workorder.AttemptID]*Attempt{},
+	}
+}
+
+// RefusedError says which event of a turn the registry, or a reader of it, refuses.
+type RefusedError struct {
+	Sequence uint64
+	Event    lifecycle.Event
+	Err      error
+}
+
+// Error names the turn.
+func (e *RefusedError) Error() string { return fmt.Sprintf("replay of turn %d: %v", e.Sequence, e.Err) }
+
+// Unwrap returns why.
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+// Add takes the next turn. After an error, a *RefusedError, the builder must be thrown away.
+func (b *Builder) Add(e journal.Entry) error {
 	b.index.Sequence, b.index.Chain = e.Sequence, e.Chain
 	for _, ev := range e.Events {
-		t, err := b.registry.Apply(b.standings[ev.Subject], ev, nil)
-		if err != nil {
-			return err
-		}
-		if err := t.Projected(projector); err != nil {
-			return err
-		}
 		before := b.standings[ev.Subject]
-		b.standings[ev.Subject] = t.To
-		if err := b.event(ev, before, t.To, e.At.UnixMilli); err != nil {
-			return fmt.Errorf("%s of %s: %w", ev.Family, ev.Subject, err)
+		t, err := b.registry.Apply(before, ev, nil)
+		if err == nil {
+			err = t.Projected(projector)
+		}
+		if err == nil {
+			b.standings[ev.Subject] = t.To
+			if err = b.event(ev, before, t.To, e.At.UnixMilli); err != nil {
+				err = fmt.Errorf("%s of %s: %w", ev.Family, ev.Subject, err)
+			}
+		}
+		if err != nil {
+			return &RefusedError{Sequence: e.Sequence, Event: ev, Err: err}
 		}
 	}
 	return nil
 }
 
-func (b *builder) event(e lifecycle.Event, before, now lifecycle.State, at int64) error {
+func (b *Builder) event(e lifecycle.Event, before, now lifecycle.State, at int64) error {
 	id := e.Subject.ID()
 	switch e.Subject.Machine() {
 	case kernel.WorkOrderMachine:
@@ -238,7 +250,7 @@ func open(s lifecycle.State) int {
 	return 0
 }
 
-func (b *builder) row(id workorder.AttemptID, at int64) *Attempt {
+func (b *Builder) row(id workorder.AttemptID, at int64) *Attempt {
 	a := b.attempts[id]
 	if a == nil {
 		a = &Attempt{ID: id, Begun: at}
@@ -248,7 +260,7 @@ func (b *builder) row(id workorder.AttemptID, at int64) *Attempt {
 	return a
 }
 
-func (b *builder) order(id workorder.ID, e lifecycle.Event, now lifecycle.State, at int64) error {
+func (b *Builder) order(id workorder.ID, e lifecycle.Event, now lifecycle.State, at int64) error {
 	o := b.orders[id]
 	if o == nil {
 		o = &Order{ID: id, Submitted: at}
@@ -295,7 +307,7 @@ func (b *builder) order(id workorder.ID, e lifecycle.Event, now lifecycle.State,
 	return nil
 }
 
-func (b *builder) attempt(id workorder.AttemptID, e lifecycle.Event, now lifecycle.State, at int64) error {
+func (b *Builder) attempt(id workorder.AttemptID, e lifecycle.Event, now lifecycle.State, at int64) error {
 	a := b.row(id, at)
 	a.State, a.machine = now, e.Machine
 	if e.Family == "attempt.reserved" {
@@ -313,7 +325,8 @@ func (b *builder) attempt(id workorder.AttemptID, e lifecycle.Event, now lifecyc
 	return canonical.Decode(e.Body, a.Result)
 }
 
-func (b *builder) finish() *Index {
+// Index returns the index of what was added. The builder must not be used afterwards.
+func (b *Builder) Index() *Index {
 	b.index.Attempts = make([]Attempt, 0, len(b.attempts))
 	for _, a := range b.attempts {
 		if o := b.orders[a.WorkOrder]; o != nil {

@@ -236,6 +236,8 @@ const (
 	IngressUnserved Code = "ingress.unserved"
 	// InternalBug ends in internal. A condition that Writ's own code rules out has happened.
 	InternalBug Code = "internal.bug"
+	// JournalAcceptsOther ends in conflict. The recovery accepts something else than what is damaged.
+	JournalAcceptsOther Code = "journal.accepts_other"
 	// JournalBadBatch ends in internal. A batch breaks the journal's own rules.
 	JournalBadBatch Code = "journal.bad_batch"
 	// JournalChainBroken ends in verify. The journal's hash chain does not hold.
@@ -260,8 +262,16 @@ const (
 	JournalNewerVersion Code = "journal.newer_version"
 	// JournalReadOnly ends in environment. The journal cannot be written here.
 	JournalReadOnly Code = "journal.read_only"
+	// JournalReplaced ends in conflict. A recovery put another journal in the place of the one that was read.
+	JournalReplaced Code = "journal.replaced"
+	// JournalSound ends in state. Nothing is damaged, so there is nothing to recover.
+	JournalSound Code = "journal.sound"
 	// JournalStaleEpoch ends in state. The writer belongs to an earlier opening of the journal.
 	JournalStaleEpoch Code = "journal.stale_epoch"
+	// JournalUnaccepted ends in state. A recovery was asked for without naming what it accepts.
+	JournalUnaccepted Code = "journal.unaccepted"
+	// JournalUnrecoverable ends in verify. No batch of the journal is intact.
+	JournalUnrecoverable Code = "journal.unrecoverable"
 	// KernelEffectClass ends in state. A transition would settle an effect of a class that it may not settle.
 	KernelEffectClass Code = "kernel.effect_class"
 	// KernelForeignGuard ends in state. A transition rests on a receipt that it must not, or that no recorded operation has.
@@ -662,6 +672,8 @@ func (c Code) row() (exit Exit, summary string, ok bool) {
 		return ExitEnvironment, "The process that holds the state folder takes no commands.", true
 	case InternalBug:
 		return ExitInternal, "A condition that Writ's own code rules out has happened.", true
+	case JournalAcceptsOther:
+		return ExitConflict, "The recovery accepts something else than what is damaged.", true
 	case JournalBadBatch:
 		return ExitInternal, "A batch breaks the journal's own rules.", true
 	case JournalChainBroken:
@@ -686,8 +698,16 @@ func (c Code) row() (exit Exit, summary string, ok bool) {
 		return ExitUnsupported, "A newer Writ wrote this journal.", true
 	case JournalReadOnly:
 		return ExitEnvironment, "The journal cannot be written here.", true
+	case JournalReplaced:
+		return ExitConflict, "A recovery put another journal in the place of the one that was read.", true
+	case JournalSound:
+		return ExitState, "Nothing is damaged, so there is nothing to recover.", true
 	case JournalStaleEpoch:
 		return ExitState, "The writer belongs to an earlier opening of the journal.", true
+	case JournalUnaccepted:
+		return ExitState, "A recovery was asked for without naming what it accepts.", true
+	case JournalUnrecoverable:
+		return ExitVerify, "No batch of the journal is intact.", true
 	case KernelEffectClass:
 		return ExitState, "A transition would settle an effect of a class that it may not settle.", true
 	case KernelForeignGuard:
@@ -985,6 +1005,7 @@ func Codes() []Code {
 		IngressTooLarge,
 		IngressUnserved,
 		InternalBug,
+		JournalAcceptsOther,
 		JournalBadBatch,
 		JournalChainBroken,
 		JournalConflict,
@@ -997,7 +1018,11 @@ func Codes() []Code {
 		JournalMissing,
 		JournalNewerVersion,
 		JournalReadOnly,
+		JournalReplaced,
+		JournalSound,
 		JournalStaleEpoch,
+		JournalUnaccepted,
+		JournalUnrecoverable,
 		KernelEffectClass,
 		KernelForeignGuard,
 		KernelIllegalTransition,

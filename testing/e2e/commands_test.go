@@ -35,6 +35,7 @@ type script = testscript.TestScript
 //	sha256 FILE DIGEST              the file has the digest
 //	tree FROM TO                    copies a folder
 //	sql FILE STATEMENT              runs a statement on an SQLite file
+//	damage STATE STATEMENT          runs a statement on the journal, which must change rows, past its own guards
 //	disk VARIABLE SIZE              mounts a small file system, puts its path into a variable, and has exits, fresh and
 //	                                truth run where it can be seen
 //	remount VARIABLE OPTIONS        changes it, as with size=8m or ro
@@ -55,6 +56,7 @@ func commands(s *suite) map[string]func(*script, bool, []string) {
 		"sha256":    hasDigest,
 		"tree":      tree,
 		"sql":       runSQL,
+		"damage":    damage,
 		"disk":      disk,
 		"remount":   remount,
 		"start":     start,
@@ -323,4 +325,20 @@ func runSQL(ts *script, args []string) (err error) {
 	defer func() { err = errors.Join(err, db.Close()) }()
 	_, err = db.Exec(args[1])
 	return err
+}
+
+func damage(ts *script, args []string) error {
+	if len(args) != 2 {
+		return errUsage
+	}
+	return unguarded(ts.MkAbs(args[0]), func(db *sql.DB) error {
+		done, err := db.Exec(args[1])
+		if err != nil {
+			return err
+		}
+		if n, err := done.RowsAffected(); err != nil || n == 0 {
+			return fmt.Errorf("%d rows were changed: %w", n, err)
+		}
+		return nil
+	})
 }

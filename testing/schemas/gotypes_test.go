@@ -82,6 +82,7 @@ func goTypes() map[string]reflect.Type {
 		"event/intent":               reflect.TypeFor[operation.Intent](),
 		"event/policy":               reflect.TypeFor[attemptbundle.Policy](),
 		"event/reconciliation":       reflect.TypeFor[protocol.EnvironmentReconciliation](),
+		"event/recovered":            reflect.TypeFor[kernel.Recovered](),
 		"event/reduction":            reflect.TypeFor[kernel.Reduction](),
 		"event/requested":            reflect.TypeFor[kernel.Requested](),
 		"event/reservation":          reflect.TypeFor[workorder.Reservation](),
@@ -469,7 +470,7 @@ func TestListsAreThoseOfTheCode(t *testing.T) {
 		"common.v1.schema.json#/$defs/machine":            machines,
 		"receipt.v1.schema.json#/properties/name":         receipts,
 		"event.v1.schema.json#/properties/family":         families,
-		"ingress-receipt.v1.schema.json#/properties/verb": {string(ingress.Run), string(ingress.Submit), string(ingress.Tick), string(ingress.Reconcile), string(ingress.Command)},
+		"ingress-receipt.v1.schema.json#/properties/verb": {string(ingress.Run), string(ingress.Submit), string(ingress.Tick), string(ingress.Reconcile), string(ingress.Command), string(ingress.Recover)},
 	} {
 		slices.Sort(want)
 		if got := list(location); !slices.Equal(got, slices.Compact(want)) {

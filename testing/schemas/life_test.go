@@ -111,6 +111,30 @@ func (l *life) run(i int, out operation.Outcome) kernel.Settle {
 	return s
 }
 
+// recover records a recovery as the one that replaces a damaged journal does.
+func (l *life) recover() {
+	l.t.Helper()
+	accepted, err := ingress.NewGate("uid:1000").Accept("uid:1000", ingress.Delivery{ID: delivery, Channel: "cli", Verb: ingress.Recover, Content: []byte("{}")})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	d, err := l.ledger.Kernel().Decide(kernel.State{}, kernel.Recover{Number: 1, Ingress: accepted.Digest, Recovered: kernel.Recovered{
+		Sequence: 1, Chain: fixture.Digest("chain"), Found: 2, LeftOut: 1, Lost: []canonical.Digest{fixture.Digest("lost")},
+		Kept:      kernel.KeptFile{Name: "journal.before-recovery-1.db", Digest: fixture.Digest("file"), Size: 4096},
+		Principal: "uid:1000", Reason: "the disk was changed",
+	}})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	results, err := l.store.Append(l.t.Context(), journal.Batch{
+		Identity: "writ/journal/ledger/recover/recovery-1", Epoch: l.store.Epoch(), Actor: "uid:1000", Cause: delivery, At: fixed{}.Now(),
+		Events: d.Events, Blobs: []journal.Blob{accepted.Blob},
+	})
+	if err != nil || results[0].Err != nil {
+		l.t.Fatal(err, results)
+	}
+}
+
 func (l *life) submit() {
 	l.t.Helper()
 	delivered, err := ingress.NewGate("uid:1000").Accept("uid:1000", ingress.Delivery{ID: delivery, Channel: "cli", Verb: ingress.Run, Content: []byte(order)})
@@ -347,6 +371,12 @@ func lives() map[string]func(t testing.TB) *life {
 			handle(102, fmt.Sprintf(say, kernel.ConfirmedAbsent))
 			handle(102, "/writ status")
 			handle(103, "please")
+			return l.finish()
+		},
+		"recovered": func(t testing.TB) *life {
+			l := newLife(t)
+			l.submit()
+			l.recover()
 			return l.finish()
 		},
 		"retried": func(t testing.TB) *life {

@@ -50,7 +50,7 @@ func (c *command) root() *cobra.Command {
 	flags.StringVar(&c.dist, "dist", "", "the folder of the release set (default: the one this program was built with)")
 	flags.BoolVar(&c.json, "json", false, "print JSON")
 	root.AddCommand(c.runCommand(), c.submitCommand(), c.tickCommand(), c.wakeCommand(), c.serveCommand(), c.commandCommand(), c.validateCommand(), c.statusCommand(), c.showCommand(), c.receiptsCommand(),
-		c.explainCommand(), c.verifyCommand(), c.artifactsCommand(), c.versionCommand())
+		c.explainCommand(), c.verifyCommand(), c.recoverCommand(), c.replayCommand(), c.artifactsCommand(), c.versionCommand())
 	nameShell(root)
 	return root
 }

@@ -22,7 +22,8 @@ func (c *command) verifyCommand() *cobra.Command {
 		Use:   "verify [ATTEMPT]",
 		Short: "Check the journal, every receipt and every stored byte",
 		Long: "Walks the whole hash chain, every digest, index and blob, and replays every attempt, or the one that is named,\n" +
-			"through the transition registry. Exit status 7 means that something is damaged.",
+			"through the transition registry. Exit status 7 means that something is damaged; then nothing more is appended to\n" +
+			"the journal until `writ recover`, unless another process has to be stopped first, which is said.",
 		Args: between(0, 1),
 		RunE: func(cmd *cobra.Command, args []string) error { return c.verify(cmd.Context(), args) },
 	}
@@ -34,34 +35,59 @@ type verification struct {
 	Artifacts artifact.Extent
 	evidence.Checked
 	Damage []journal.Damage
+	// Accepted is damage that a recorded recovery gave up.
+	Accepted []journal.Damage
+	// Halted says that the journal takes no appends; Unrecorded why that could not be made
+	// so, although it should be.
+	Halted     bool
+	Unrecorded string
 }
 
 // MarshalJSON names the fields for a program.
 func (v verification) MarshalJSON() ([]byte, error) {
-	type damage struct {
-		Turn  uint64 `json:"turn,omitempty"`
-		Where string `json:"where"`
-		What  string `json:"what"`
-	}
-	found := []damage{}
-	for _, d := range v.Damage {
-		found = append(found, damage{d.Sequence, d.Where, d.What})
-	}
 	return json.Marshal(struct {
-		Turns     uint64           `json:"turns"`
-		Events    uint64           `json:"events"`
-		Attempts  int              `json:"attempts"`
-		Receipts  int              `json:"receipts"`
-		Blobs     uint64           `json:"blobs"`
-		Collected uint64           `json:"collected_blobs"`
-		Files     int64            `json:"files"`
-		Bytes     int64            `json:"file_bytes"`
-		Chain     canonical.Digest `json:"chain,omitempty"`
-		Damage    []damage         `json:"damage"`
+		Turns      uint64           `json:"turns"`
+		Events     uint64           `json:"events"`
+		Attempts   int              `json:"attempts"`
+		Receipts   int              `json:"receipts"`
+		Blobs      uint64           `json:"blobs"`
+		Collected  uint64           `json:"collected_blobs"`
+		Files      int64            `json:"files"`
+		Bytes      int64            `json:"file_bytes"`
+		Chain      canonical.Digest `json:"chain,omitempty"`
+		Intact     intact           `json:"intact"`
+		Damage     []damageLine     `json:"damage"`
+		Accepted   []damageLine     `json:"accepted"`
+		Halted     bool             `json:"halted"`
+		Unrecorded string           `json:"unrecorded,omitempty"`
 	}{
 		v.Journal.Batches, v.Journal.Events, v.Attempts, v.Receipts, v.Journal.Blobs, v.Journal.Collected,
-		v.Artifacts.Files, v.Artifacts.Bytes, v.Journal.Head, found,
+		v.Artifacts.Files, v.Artifacts.Bytes, v.Journal.Head, intact{v.Journal.Intact, v.Journal.IntactHead},
+		damageLines(v.Damage), damageLines(v.Accepted), v.Halted, v.Unrecorded,
 	})
+}
+
+// intact is the last turn that is proven, and the chain after it.
+type intact struct {
+	Turn  uint64           `json:"turn"`
+	Chain canonical.Digest `json:"chain,omitempty"`
+}
+
+// damageLine is one damage, for a program.
+type damageLine struct {
+	Turn      uint64           `json:"turn,omitempty"`
+	Where     string           `json:"where"`
+	What      string           `json:"what"`
+	Artifact  canonical.Digest `json:"artifact,omitempty"`
+	Tolerable bool             `json:"tolerable,omitempty"`
+}
+
+func damageLines(found []journal.Damage) []damageLine {
+	out := []damageLine{}
+	for _, d := range found {
+		out = append(out, damageLine{d.Sequence, d.Where, d.What, d.Artifact, d.Tolerable})
+	}
+	return out
 }
 
 func (c *command) verify(ctx context.Context, args []string) error {
@@ -76,18 +102,35 @@ func (c *command) verify(ctx context.Context, args []string) error {
 	}
 	defer r.Close()
 	v := verification{Damage: []journal.Damage{}}
+	recoveries, err := evidence.Recoveries(ctx, r.Journal)
 	damaged := func(d journal.Damage) { v.Damage = append(v.Damage, d) }
+	if err != nil {
+		damaged(journal.Damage{Where: "journal", What: err.Error()})
+	}
+	given := evidence.Lost(recoveries)
+	report := func(d journal.Damage) {
+		if d.Artifact != "" && given[d.Artifact] {
+			v.Accepted = append(v.Accepted, d)
+			return
+		}
+		damaged(d)
+	}
 	if v.Journal, err = r.Journal.Verify(ctx, damaged); err != nil {
 		return err
 	}
-	if v.Artifacts, err = r.Artifacts.Verify(ctx, damaged); err != nil {
+	if v.Artifacts, err = r.Artifacts.Verify(ctx, report); err != nil {
 		return err
 	}
-	ids, err := attempts(ctx, r, args, damaged)
-	if err != nil {
+	if len(args) == 1 {
+		_, row, err := r.Attempt(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		v.Checked = evidence.Attempts(ctx, r.Journal, r.Artifacts, r.Kernel, []workorder.AttemptID{row.ID}, report)
+	} else if v.Checked, err = evidence.All(ctx, r.Journal, r.Artifacts, r.Kernel, report); err != nil {
 		return err
 	}
-	v.Checked = evidence.Attempts(ctx, r.Journal, r.Artifacts, r.Kernel, ids, damaged)
+	v.halt(ctx, r.Journal)
 	if err := c.print(v, func(w io.Writer) { v.write(w, c.style()) }); err != nil {
 		return err
 	}
@@ -97,32 +140,31 @@ func (c *command) verify(ctx context.Context, args []string) error {
 	return nil
 }
 
-// attempts are those that the arguments name, or all. An index that cannot be built is
-// damage.
-func attempts(ctx context.Context, r *host.Reading, args []string, damaged func(journal.Damage)) ([]workorder.AttemptID, error) {
-	index, err := r.Index(ctx)
-	if err != nil {
-		damaged(journal.Damage{Where: "index", What: err.Error()})
-		return nil, nil
+// halt stops appends for good where something that was recorded is damaged.
+func (v *verification) halt(ctx context.Context, j journal.Halter) {
+	for _, d := range v.Damage {
+		if d.Tolerable {
+			continue
+		}
+		if err := j.Halt(ctx, d); err != nil {
+			v.Unrecorded = "this was not recorded, and appends go on: " + err.Error()
+			if refusal, ok := reason.As(err); ok {
+				v.Unrecorded = "this was not recorded, and appends go on, because " + refusal.What
+				if refusal.Code == reason.JournalLocked {
+					v.Unrecorded += "; stop that process and run `writ verify` again"
+				}
+			}
+			return
+		}
+		v.Halted = true
+		return
 	}
-	if len(args) == 1 {
-		_, row, err := r.Attempt(ctx, args[0])
-		return []workorder.AttemptID{row.ID}, err
-	}
-	var ids []workorder.AttemptID
-	for _, row := range index.Attempts {
-		ids = append(ids, row.ID)
-	}
-	return ids, nil
 }
 
 func (v verification) write(w io.Writer, s style) {
-	for _, d := range v.Damage {
-		where := d.Where
-		if d.Sequence > 0 {
-			where = fmt.Sprintf("turn %d, %s", d.Sequence, where)
-		}
-		fmt.Fprintf(w, "%s  %s: %s\n", s.bad("damaged"), where, d.What)
+	writeDamage(w, s, v.Damage)
+	for _, d := range v.Accepted {
+		fmt.Fprintf(w, "%s  %s: %s\n", s.faint("accepted"), d.Where, plain(d.What))
 	}
 	verdict := s.good("verified")
 	if len(v.Damage) > 0 {
@@ -130,7 +172,27 @@ func (v verification) write(w io.Writer, s style) {
 	}
 	fmt.Fprintf(w, "%s  %d turns, %d events, %d attempts, %d receipts, %d blobs, %d files\n", verdict,
 		v.Journal.Batches, v.Journal.Events, v.Attempts, v.Receipts, v.Journal.Blobs, v.Artifacts.Files)
-	if v.Journal.Head != "" {
+	switch {
+	case len(v.Damage) > 0 && v.Journal.Intact > 0:
+		fmt.Fprintf(w, "          intact up to turn %d\n          %s\n", v.Journal.Intact, s.faint("chain "+string(v.Journal.IntactHead)))
+	case len(v.Damage) == 0 && v.Journal.Head != "":
 		fmt.Fprintf(w, "          %s\n", s.faint("chain "+string(v.Journal.Head)))
+	}
+	switch {
+	case v.Halted:
+		fmt.Fprintf(w, "          nothing is appended any more; `writ recover` shows how to go on\n")
+	case v.Unrecorded != "":
+		fmt.Fprintf(w, "          %s\n", s.bad(plain(v.Unrecorded)))
+	}
+}
+
+// writeDamage prints damage, a line each.
+func writeDamage(w io.Writer, s style, found []journal.Damage) {
+	for _, d := range found {
+		where := d.Where
+		if d.Sequence > 0 {
+			where = fmt.Sprintf("turn %d, %s", d.Sequence, where)
+		}
+		fmt.Fprintf(w, "%s  %s: %s\n", s.bad("damaged"), plain(where), plain(d.What))
 	}
 }

@@ -46,7 +46,7 @@ func refuse(err error, doing, path string) error {
 		return foreign(path, "the file is no SQLite database").Because(err)
 	case lib.SQLITE_CORRUPT, lib.SQLITE_FORMAT, lib.SQLITE_ERROR, lib.SQLITE_SCHEMA:
 		return reason.New(reason.JournalCorrupt, "SQLite finds the journal damaged while "+doing, path,
-			"keep the file, and restore it from a copy that `writ verify` accepts").Because(err)
+			"keep the file, and restore it from a copy that `writ verify` accepts, or see `writ recover`").Because(err)
 	case lib.SQLITE_CONSTRAINT:
 		return reason.New(reason.JournalCorrupt, "an index of the journal contradicts it, found while "+doing, path,
 			"run `writ verify` to see the extent").Because(err)

@@ -2,6 +2,9 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
+	"errors"
+	"os"
 
 	"github.com/writ-runtime/writ/go/journal"
 	"github.com/writ-runtime/writ/go/reason"
@@ -27,6 +30,52 @@ func (s *Store) latch(ctx context.Context, d journal.Damage) bool {
 	text := haltText(d)
 	_, err := s.conn.ExecContext(ctx, insertHalt, keyHalt, text, metaSum(keyHalt, text))
 	return err == nil
+}
+
+// Halt makes damage durable that was found by reading; see journal.Halter. A store that
+// was opened for reading takes the writer lock for it, and gives it back.
+func (s *Store) Halt(ctx context.Context, d journal.Damage) (err error) {
+	if s.lock != nil {
+		if !s.latch(ctx, d) {
+			return errors.Join(s.stopped(), errNotHalted)
+		}
+		return nil
+	}
+	if s.lock, err = lockWriter(s.dir, "recording damage"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.lock.release()); s.lock = nil }()
+	// Nobody can replace the journal from here on. Who did before has recovered it, and
+	// what was found is no finding about what stands there now.
+	if now, err := os.Stat(s.path); err != nil || !os.SameFile(now, s.opened) {
+		return replaced(s.path)
+	}
+	if err := writeHalt(ctx, s.path, d); err != nil {
+		return err
+	}
+	s.damaged.CompareAndSwap(nil, &d)
+	return nil
+}
+
+// writeHalt halts a journal that nobody else writes. Preconditions: the lock is held.
+func writeHalt(ctx context.Context, path string, d journal.Damage) error {
+	db, err := sql.Open("sqlite", dsn(path, "rw", "synchronous(FULL)"))
+	if err != nil {
+		return refuse(err, "halting it", path)
+	}
+	defer db.Close()
+	text := haltText(d)
+	if _, err := db.ExecContext(context.WithoutCancel(ctx), insertHalt, keyHalt, text, metaSum(keyHalt, text)); err != nil {
+		return refuse(err, "halting it", path)
+	}
+	return nil
+}
+
+// errNotHalted says that a halt could not be written, for a reason that was told already.
+var errNotHalted = errors.New("the halt could not be recorded")
+
+func replaced(path string) *reason.Refusal {
+	return reason.New(reason.JournalReplaced, "another journal stands in the place of the one that was read", path, "run `writ verify` again")
 }
 
 // halt makes damage that a reader found durable. It runs in the writer's goroutine.

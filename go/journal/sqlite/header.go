@@ -41,7 +41,8 @@ func checkHeader(path string) (finding string, err error) {
 	}{
 		{"magic", string(h[:16]) == "SQLite format 3\x00"},
 		{"page size", binary.BigEndian.Uint16(h[16:]) == 4096},
-		{"write and read version", h[18] == 2 && h[19] == 2},
+		// 2 is with a write-ahead log; 1 without, as a recovery leaves it for a moment.
+		{"write and read version", h[18] == h[19] && (h[18] == 2 || h[18] == 1)},
 		{"reserved space and payload fractions", h[20] == 0 && h[21] == 64 && h[22] == 32 && h[23] == 32},
 		// The page may be from before the first table was made.
 		{"schema format", field(44) == 4 || field(44) == 0},

@@ -48,7 +48,7 @@ func (s *Store) identify(ctx context.Context, q querier) (fresh bool, err error)
 			"use that release")
 	case user < userVersion:
 		return false, reason.New(reason.JournalCorrupt, fmt.Sprintf("no writ made version %d of the journal", user), s.path,
-			"restore the journal from a copy")
+			"restore the journal from a copy, or see `writ recover`")
 	}
 	stored, err := storedSchema(ctx, q)
 	if err != nil {
@@ -56,7 +56,7 @@ func (s *Store) identify(ctx context.Context, q querier) (fresh bool, err error)
 	}
 	if fingerprint(stored) != fingerprint(schemaV1()) {
 		return false, reason.New(reason.JournalCorrupt, "the journal's tables are not those of its version", s.path,
-			"restore the journal from a copy")
+			"restore the journal from a copy, or see `writ recover`")
 	}
 	return false, nil
 }

@@ -66,5 +66,5 @@ func haltText(d journal.Damage) string {
 // halted is the refusal that a persistent halt gives.
 func halted(found, path string) *reason.Refusal {
 	return reason.New(reason.JournalHalted, "the journal is halted because damage was found: "+found, path,
-		"run `writ verify` to see the extent; reading still works, and this release has no command that clears a halt")
+		"reading still works; `writ recover` shows what is damaged and how to go on")
 }

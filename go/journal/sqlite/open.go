@@ -45,9 +45,7 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open journal %s: %w", dir, err)
 	}
-	// Both fail only where the platform has no such thing; then the defaults serve.
-	_, _ = driver.OFDLocking(true)
-	_, _ = driver.Fdatasync(true)
+	tellDriver()
 	s := &Store{dir: dir, path: filepath.Join(dir, fileName)}
 	if o.Write {
 		err = s.openWriter(ctx, o.Activity)
@@ -59,6 +57,18 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// tellDriver sets what SQLite takes for a whole process.
+func tellDriver() {
+	// Both fail only where the platform has no such thing; then the defaults serve.
+	_, _ = driver.OFDLocking(true)
+	_, _ = driver.Fdatasync(true)
+}
+
+func missing(path string) *reason.Refusal {
+	return reason.New(reason.JournalMissing, "no journal stands there yet", path,
+		"it is made with the first `writ run`; see --state for another folder")
 }
 
 func (s *Store) openWriter(ctx context.Context, activity string) error {
@@ -108,15 +118,16 @@ func (s *Store) openWriter(ctx context.Context, activity string) error {
 }
 
 func (s *Store) openReader(ctx context.Context) error {
-	switch info, err := os.Stat(s.path); {
+	info, err := os.Stat(s.path)
+	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return reason.New(reason.JournalMissing, "no journal stands there yet", s.path,
-			"it is made with the first `writ run`; see --state for another folder")
+		return missing(s.path)
 	case err != nil:
 		return refuseOS(err, "the journal cannot be looked at", s.path)
 	case !info.Mode().IsRegular():
 		return foreign(s.path, "the journal is no regular file")
 	}
+	s.opened = info
 	if err := s.openPool("ro"); err != nil {
 		return err
 	}

@@ -37,6 +37,9 @@ func TestMain(m *testing.M) {
 // appends without end, or waits for its standard input to end.
 func child(role, dir string) int {
 	ctx := context.Background()
+	if step, ok := strings.CutPrefix(role, "recover "); ok {
+		return recoverUntil(ctx, step, dir)
+	}
 	s, err := sqlite.Open(ctx, dir, sqlite.Options{Write: role != "read", Activity: "child " + role})
 	if err != nil {
 		fmt.Println(reason.CodeOf(err), err)

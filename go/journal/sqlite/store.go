@@ -35,6 +35,7 @@ type Store struct {
 	conn      *sql.Conn   // the writer's; its goroutine has it while it runs
 	pool      *sql.DB     // the readers'
 	frozen    fs.FileInfo // of a file that the pool treats as one that cannot change
+	opened    fs.FileInfo // the file that a store for reading has open
 	readOnly  *reason.Refusal
 	epoch     uint64
 
@@ -51,7 +52,10 @@ type Store struct {
 	closed bool
 }
 
-var _ journal.Store = (*Store)(nil)
+var (
+	_ journal.Store  = (*Store)(nil)
+	_ journal.Halter = (*Store)(nil)
+)
 
 // Epoch is the writer epoch of this opening; 0 of a store opened for reading, or
 // opened halted.

@@ -32,12 +32,7 @@ func (s *Store) Verify(ctx context.Context, report func(journal.Damage)) (journa
 		if _, err := s.identify(ctx, q); err != nil {
 			return err
 		}
-		for _, step := range v.steps() {
-			if err := v.tolerate(step()); err != nil {
-				return err
-			}
-		}
-		return nil
+		return v.walk()
 	})
 	if reason.Is(err, reason.JournalCorrupt) {
 		v.damage(0, "journal.db", err.Error())
@@ -66,8 +61,14 @@ type verification struct {
 	named map[journal.Sum]bool
 }
 
-func (v *verification) steps() []func() error {
-	return []func() error{v.header, v.pages, v.meta, v.batches, v.indexes, v.versions, v.blobs}
+// walk goes through everything, in this order.
+func (v *verification) walk() error {
+	for _, step := range []func() error{v.header, v.pages, v.meta, v.batches, v.indexes, v.versions, v.blobs} {
+		if err := v.tolerate(step()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (v *verification) damage(seq uint64, where, what string) {

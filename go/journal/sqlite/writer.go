@@ -22,6 +22,14 @@ const (
 	groupBytes   = 4 << 20
 )
 
+// What a batch leaves in each table.
+const (
+	insertBatch    = `INSERT INTO batches (seq, identity, body, prev, chain) VALUES (?, ?, ?, ?, ?)`
+	insertIdentity = `INSERT INTO identities (identity, seq, digest) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`
+	insertEvent    = `INSERT INTO events (subject, version, seq, ordinal) VALUES (?, ?, ?, ?)`
+	insertBlob     = `INSERT INTO blobs (digest, bytes) VALUES (?, ?) ON CONFLICT DO NOTHING`
+)
+
 // writer is the one goroutine that appends. It takes whatever waits and commits that
 // at once: no timer, so one caller alone waits for one commit and no more.
 //
@@ -122,10 +130,10 @@ func (s *statements) prepare(conn driver.Conn) (closeAll func(), err error) {
 		{&s.begin, `BEGIN IMMEDIATE`},
 		{&s.commit, `COMMIT`},
 		{&s.rollback, `ROLLBACK`},
-		{&s.identity, `INSERT INTO identities (identity, seq, digest) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`},
-		{&s.batch, `INSERT INTO batches (seq, identity, body, prev, chain) VALUES (?, ?, ?, ?, ?)`},
-		{&s.event, `INSERT INTO events (subject, version, seq, ordinal) VALUES (?, ?, ?, ?)`},
-		{&s.blob, `INSERT INTO blobs (digest, bytes) VALUES (?, ?) ON CONFLICT DO NOTHING`},
+		{&s.identity, insertIdentity},
+		{&s.batch, insertBatch},
+		{&s.event, insertEvent},
+		{&s.blob, insertBlob},
 		{&s.subjectNew, `INSERT INTO subjects (subject, version, seq) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`},
 		{&s.subjectMoved, `UPDATE subjects SET version = ?2, seq = ?3 WHERE subject = ?1 AND version = ?4`},
 		{&s.selectVersion, `SELECT version FROM subjects WHERE subject = ?`},
