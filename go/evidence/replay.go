@@ -128,8 +128,14 @@ func (r *replay) turn(e journal.Entry) error {
 		r.carry(c, e.Sequence)
 	}
 	r.touched = r.touched[:0]
+	last := workorder.AttemptID("")
 	for _, ev := range e.Events {
-		r.forget(ev)
+		if ev.Subject.Machine() == kernel.WorkOrderMachine {
+			r.forgetOrder(workorder.ID(ev.Subject.ID()))
+		} else if id := r.attemptOf(ev); id != last {
+			r.forgetAttempt(id)
+			last = id
+		}
 	}
 	return nil
 }
@@ -173,9 +179,7 @@ func (r *replay) begin(ev lifecycle.Event, turn uint64) error {
 
 // route has the states that an event is about wait for it.
 func (r *replay) route(ev lifecycle.Event, turn uint64) error {
-	var id workorder.AttemptID
-	switch ev.Subject.Machine() {
-	case kernel.WorkOrderMachine:
+	if ev.Subject.Machine() == kernel.WorkOrderMachine {
 		o, err := r.order(workorder.ID(ev.Subject.ID()), turn)
 		if err != nil {
 			return err
@@ -185,19 +189,28 @@ func (r *replay) route(ev lifecycle.Event, turn uint64) error {
 			r.wait(&a.carried, ev)
 		}
 		return nil
-	case kernel.AttemptMachine, kernel.ExecutionMachine, kernel.EnvironmentMachine:
-		id = workorder.AttemptID(ev.Subject.ID())
-	case kernel.ReservationMachine:
-		id = r.reservations[workorder.ReservationID(ev.Subject.ID())]
-	case kernel.OperationMachine:
-		id = workorder.AttemptID(operation.Key(ev.Subject.ID()).Scope())
 	}
-	a, err := r.find(id, turn)
+	a, err := r.find(r.attemptOf(ev), turn)
 	if err != nil || a == nil {
 		return err
 	}
 	r.wait(&a.carried, ev)
 	return nil
+}
+
+// attemptOf is the attempt that an event is about; empty for an event of another machine.
+func (r *replay) attemptOf(ev lifecycle.Event) workorder.AttemptID {
+	switch ev.Subject.Machine() {
+	case kernel.AttemptMachine, kernel.ExecutionMachine, kernel.EnvironmentMachine:
+		return workorder.AttemptID(ev.Subject.ID())
+	case kernel.ReservationMachine:
+		return r.reservations[workorder.ReservationID(ev.Subject.ID())]
+	case kernel.OperationMachine:
+		if key := operation.Key(ev.Subject.ID()); key.Namespace() == ledger.Namespace {
+			return workorder.AttemptID(key.Scope())
+		}
+	}
+	return ""
 }
 
 func (r *replay) wait(c *carried, ev lifecycle.Event) {
@@ -282,22 +295,7 @@ func (r *replay) refuse(what string, refused *projection.RefusedError) {
 	}
 }
 
-// forget lets go of what an event has closed.
-func (r *replay) forget(ev lifecycle.Event) {
-	switch ev.Subject.Machine() {
-	case kernel.WorkOrderMachine:
-		id := workorder.ID(ev.Subject.ID())
-		if o := r.orders[id]; o != nil {
-			r.forgetOrder(id, o)
-		}
-		return
-	case kernel.OperationMachine:
-		r.forgetAttempt(workorder.AttemptID(operation.Key(ev.Subject.ID()).Scope()))
-	default:
-		r.forgetAttempt(workorder.AttemptID(ev.Subject.ID()))
-	}
-}
-
+// forgetAttempt lets go of an attempt of which nothing is left to do.
 func (r *replay) forgetAttempt(id workorder.AttemptID) {
 	a := r.attempts[id]
 	if a == nil || a.refused || !r.kernel.Finished(a.state) {
@@ -306,11 +304,12 @@ func (r *replay) forgetAttempt(id workorder.AttemptID) {
 	r.tell(a)
 	delete(r.attempts, id)
 	a.order.open = slices.DeleteFunc(a.order.open, func(o *attemptLife) bool { return o == a })
-	r.forgetOrder(a.state.WorkOrder, a.order)
+	r.forgetOrder(a.state.WorkOrder)
 }
 
-func (r *replay) forgetOrder(id workorder.ID, o *orderLife) {
-	if len(o.open) == 0 && !o.refused && r.kernel.OrderClosed(o.state) {
+// forgetOrder lets go of a work order that takes no further attempt.
+func (r *replay) forgetOrder(id workorder.ID) {
+	if o := r.orders[id]; o != nil && len(o.open) == 0 && !o.refused && r.kernel.OrderClosed(o.state) {
 		delete(r.orders, id)
 	}
 }

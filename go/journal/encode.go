@@ -46,9 +46,10 @@ type Encoded struct {
 	// Body is the canonical JSON that the chain covers; BodySum is its SHA-256.
 	Body    []byte
 	BodySum Sum
-	// ContentSum is the SHA-256 of the content, the part of the body that the
-	// identity stands for.
-	ContentSum Sum
+	// content is the part of the body that the identity stands for, contentSum its SHA-256
+	// where that is known already.
+	content    []byte
+	contentSum *Sum
 	// Moves holds each subject once, in the order of first mention.
 	Moves []Move
 }
@@ -120,7 +121,8 @@ func Encode(b Batch) (*Encoded, error) {
 	if out, err = canonical.Append(out, c); err != nil {
 		return nil, badBatch(b.Identity, "the content has no canonical form").Because(err)
 	}
-	e.ContentSum = sha256.Sum256(out[start:])
+	sum := Sum(sha256.Sum256(out[start:]))
+	e.contentSum = &sum
 	out = appendTail(out, b.Epoch)
 	if len(out) > MaxBody {
 		return nil, badBatch(b.Identity, fmt.Sprintf("the batch has %d bytes, more than %d", len(out), MaxBody))
@@ -160,7 +162,7 @@ func Decode(stored []byte) (*Encoded, error) {
 			Identity: bd.Content.Identity, Epoch: bd.Epoch, Actor: bd.Actor, Cause: bd.Cause, At: bd.At,
 			Expect: bd.Content.Expect, Events: bd.Content.Events,
 		},
-		Body: stored, BodySum: sha256.Sum256(stored), ContentSum: sha256.Sum256(stored[start:end]),
+		Body: stored, BodySum: sha256.Sum256(stored), content: stored[start:end],
 	}
 	for _, r := range bd.Content.Blobs {
 		e.Blobs = append(e.Blobs, Blob{Digest: r.Digest, MediaType: r.MediaType})
@@ -169,6 +171,15 @@ func Decode(stored []byte) (*Encoded, error) {
 		return nil, err
 	}
 	return e, nil
+}
+
+// ContentSum is the SHA-256 of the content, the part of the body that the identity stands
+// for.
+func (e *Encoded) ContentSum() Sum {
+	if e.contentSum != nil {
+		return *e.contentSum
+	}
+	return sha256.Sum256(e.content)
 }
 
 func (e *Encoded) check() error {

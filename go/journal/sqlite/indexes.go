@@ -101,7 +101,7 @@ func (v *verification) rowsOf(seq uint64, e *journal.Encoded) error {
 		v.damage(seq, "identities "+string(e.Identity), "the row is missing")
 	case err != nil:
 		return err
-	case uint64(at) != seq || string(digest) != string(e.ContentSum[:]):
+	case uint64(at) != seq || !isSum(digest, e.ContentSum()):
 		v.damage(seq, "identities "+string(e.Identity), "the row does not lead to the batch, or has another digest")
 	}
 	for i, ev := range e.Events {

@@ -175,7 +175,7 @@ func (s *Store) checkIndexes(ctx context.Context, q querier, e *journal.Encoded,
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return nil, err
 	}
-	if at != seq || string(digest) != string(e.ContentSum[:]) {
+	if at != seq || !isSum(digest, e.ContentSum()) {
 		return bad("identities "+string(e.Identity), "the index does not lead to the batch")
 	}
 	for _, m := range e.Moves {

@@ -516,7 +516,8 @@ func (d *drafting) put(e *journal.Encoded, seq int64) error {
 	if _, err := d.batch.ExecContext(d.ctx, seq, string(e.Identity), e.Body, before[:], d.chain[:]); err != nil {
 		return err
 	}
-	if _, err := d.identity.ExecContext(d.ctx, string(e.Identity), seq, e.ContentSum[:]); err != nil {
+	content := e.ContentSum()
+	if _, err := d.identity.ExecContext(d.ctx, string(e.Identity), seq, content[:]); err != nil {
 		return err
 	}
 	for _, m := range e.Moves {

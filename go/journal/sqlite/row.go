@@ -81,6 +81,9 @@ func sumOf(b []byte) (sum journal.Sum, ok bool) {
 	return journal.Sum(b), true
 }
 
+// isSum reports whether a stored digest is the given one.
+func isSum(stored []byte, sum journal.Sum) bool { return string(stored) == string(sum[:]) }
+
 func corruptRow(seq int64, cause error) error {
 	return reason.New(reason.JournalCorrupt, "a stored batch does not have its digest", fmt.Sprintf("batch %d", seq),
 		"run `writ verify` to see the extent").Because(cause)

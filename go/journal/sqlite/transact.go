@@ -69,7 +69,8 @@ func (w *writer) append(e *journal.Encoded, r *journal.Result, ask bool) error {
 		return err
 	}
 	seq := w.seq + 1
-	changed, err := w.statements.identity.run(string(e.Identity), int64(seq), e.ContentSum[:])
+	content := e.ContentSum()
+	changed, err := w.statements.identity.run(string(e.Identity), int64(seq), content[:])
 	if err != nil {
 		return err
 	}
@@ -148,7 +149,7 @@ func (w *writer) repeat(e *journal.Encoded, r *journal.Result) (known bool, err 
 	seq, _ := stored[0].(int64)
 	digest, _ := stored[1].([]byte)
 	chain, _ := stored[2].([]byte)
-	if string(digest) != string(e.ContentSum[:]) {
+	if !isSum(digest, e.ContentSum()) {
 		r.Err = reason.New(reason.OperationCollision,
 			fmt.Sprintf("the identity was used before, in batch %d, with other content", seq), string(e.Identity),
 			"a repeat must be exact; for something else use another key")

@@ -170,7 +170,8 @@ func (v *verification) account(seq uint64, e *journal.Encoded) {
 		v.damage(seq, "batches", fmt.Sprintf("its writer epoch %d lies outside %d to %d", e.Epoch, max(v.epoch, 1), v.highest))
 	}
 	v.epoch = e.Epoch
-	v.identities.add(string(e.Identity), int64(seq), 0, 0, e.ContentSum[:])
+	content := e.ContentSum()
+	v.identities.add(string(e.Identity), int64(seq), 0, 0, content[:])
 	for i, ev := range e.Events {
 		v.events.add(string(ev.Subject), int64(ev.Version), int64(seq), int64(i), nil)
 	}
