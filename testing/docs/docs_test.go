@@ -34,10 +34,11 @@ var elsewhere = map[string]string{
 
 // byHand are commands that nothing runs, and why.
 var byHand = map[string]string{
-	"./bazelw run //:gazelle":     "it writes the tree; //:gazelle_test says when it would",
-	"go run ./tools/reasongen":    "it writes the tree; its test says when it would",
-	"go run ./tools/lifecycledoc": "it writes the tree; its test says when it would",
-	"go run ./tools/dist -o DIR":  "its package makes the release set of this very test",
+	"go test ./testing/crash/... -timeout 12h -crash.seeds=100": "it takes hours; the tests draw a few of its seeds",
+	"./bazelw run //:gazelle":                                   "it writes the tree; //:gazelle_test says when it would",
+	"go run ./tools/reasongen":                                  "it writes the tree; its test says when it would",
+	"go run ./tools/lifecycledoc":                               "it writes the tree; its test says when it would",
+	"go run ./tools/dist -o DIR":                                "its package makes the release set of this very test",
 }
 
 const writ = "./bazelw run //:writ -- "
