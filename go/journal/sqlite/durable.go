@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
-	driver "modernc.org/sqlite"
 )
 
 // makeFolder makes the state folder for its owner alone. Where no journal stands in it yet
@@ -44,26 +43,13 @@ func syncFolder(dir string) error {
 	return errors.Join(err, f.Close())
 }
 
-// rewriteLog makes durable what can be read of the write-ahead log, and of the page of the
-// file without which SQLite would not look at the log. A writer whose sync failed may have
-// ended before it could say so; then what it wrote stands in the page cache, no sync will
-// ever write it, and what is recorded after it would rest on it. Writing the same bytes
-// again either brings them to the disk or fails. Readers beside it see no difference.
-//
-// After a writer that closed the journal there is no log, and this costs next to nothing.
-func (s *Store) rewriteLog() error {
-	if driver.OFDLockingEnabled() { // Else see checkHeader.
-		if err := rewrite(s.path, 4096); err != nil {
-			return err
-		}
-	}
-	return rewrite(s.path+"-wal", 1<<62)
-}
-
-// rewrite writes the first most bytes of a file again, and syncs it. A missing or empty file
-// is left alone.
-func rewrite(path string, most int64) error {
-	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW, 0)
+// rewrite makes durable what can be read of the write-ahead log. A writer whose sync failed
+// may have ended before it could say so; then what it wrote stands in the page cache, no sync
+// will ever write it, and what is recorded after it would rest on it. Writing the same bytes
+// again either brings them to the disk or fails. Readers beside it see no difference. After a
+// writer that closed the journal there is no log.
+func rewrite(log string) error {
+	f, err := os.OpenFile(log, os.O_RDWR|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -72,8 +58,8 @@ func rewrite(path string, most int64) error {
 	}
 	chunk := make([]byte, 1<<20)
 	var at int64
-	for at < most {
-		n, err := f.ReadAt(chunk[:min(most-at, int64(len(chunk)))], at)
+	for {
+		n, err := f.ReadAt(chunk, at)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return errors.Join(err, f.Close())
 		}

@@ -82,7 +82,7 @@ func (s *Store) openWriter(ctx context.Context, activity string) error {
 	if err := createFile(s.path); err != nil {
 		return refuseOS(err, "the journal cannot be made", s.path)
 	}
-	if err := s.rewriteLog(); err != nil {
+	if err := rewrite(s.path + "-wal"); err != nil {
 		return refuseOS(err, "what the last writer left cannot be made durable", s.path)
 	}
 	if s.wdb, err = sql.Open("sqlite", dsn(s.path, "rw", "synchronous(FULL)", "wal_autocheckpoint("+strconv.Itoa(walPages)+")",
