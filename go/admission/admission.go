@@ -18,6 +18,7 @@ import (
 	"github.com/writ-runtime/writ/go/journal"
 	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/ledger"
+	"github.com/writ-runtime/writ/go/outbox"
 	"github.com/writ-runtime/writ/go/pin"
 	"github.com/writ-runtime/writ/go/policy"
 	"github.com/writ-runtime/writ/go/reason"
@@ -39,6 +40,8 @@ type Admission struct {
 	Pins      *pin.Set
 	Artifacts *artifact.Store
 	IDs       *canonical.IDSource
+	// Outbox is where accepted results may go.
+	Outbox *outbox.Outbox
 	// Deployment is the name of the deployment whose policy applies.
 	Deployment string
 }
@@ -163,11 +166,12 @@ func (a *Admission) prepare(ctx context.Context, o *order, before kernel.State, 
 	if err != nil {
 		return nil, err
 	}
-	record, err := a.decide(ctx, o)
+	in := a.input(o)
+	record, err := a.decide(ctx, in, o.provider)
 	if err != nil {
 		return nil, a.abandon(ctx, state, accepted, err)
 	}
-	decision, blobs, err := a.keep(ctx, record)
+	decision, blobs, err := a.keep(ctx, in, record)
 	if err != nil {
 		return nil, a.abandon(ctx, state, accepted, err)
 	}
@@ -211,13 +215,23 @@ func (a *Admission) reserve(ctx context.Context, o *order, before kernel.State, 
 	return opened.State, err
 }
 
-// keep stores a decision record, which can be larger than a blob.
-func (a *Admission) keep(ctx context.Context, r policy.Record) (canonical.Digest, []journal.Blob, error) {
+// keep stores a decision record, which can be larger than a blob, and the input that it
+// names, so that anyone can decide it again.
+func (a *Admission) keep(ctx context.Context, in policy.Input, r policy.Record) (canonical.Digest, []journal.Blob, error) {
+	input, err := canonical.Marshal(in)
+	if err != nil {
+		return "", nil, err
+	}
+	_, blobs, err := store(ctx, a.Artifacts, input, inputMediaType)
+	if err != nil {
+		return "", nil, err
+	}
 	raw, err := r.Bytes()
 	if err != nil {
 		return "", nil, err
 	}
-	return store(ctx, a.Artifacts, raw, DecisionMediaType)
+	decision, more, err := store(ctx, a.Artifacts, raw, DecisionMediaType)
+	return decision, append(blobs, more...), err
 }
 
 // block records the denial, and returns it.

@@ -39,6 +39,7 @@ func (a *Admission) compile(o *order, s kernel.State, r policy.Record, decision 
 			// The same order and tool give the same bytes, whichever attempt it is.
 			Seed: canonical.Sum([]byte(o.document.Digest + o.tool.Digest)),
 		},
+		Proposals:                  o.proposals,
 		Pins:                       attemptbundle.Pins{Adapter: pinned(o.adapter), Tools: []attemptbundle.Pin{pinned(o.tool)}},
 		Ceilings:                   o.ceilings(),
 		Checkpoint:                 "none",

@@ -2,17 +2,21 @@ package admission
 
 import (
 	"context"
+	"slices"
 
+	"github.com/writ-runtime/writ/go/artifact"
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/capability"
 	"github.com/writ-runtime/writ/go/environment"
+	"github.com/writ-runtime/writ/go/journal"
+	"github.com/writ-runtime/writ/go/kernel"
+	"github.com/writ-runtime/writ/go/outbox"
 	"github.com/writ-runtime/writ/go/policy"
 	"github.com/writ-runtime/writ/go/reason"
 )
 
 // decide asks every layer and intersects their answers.
-func (a *Admission) decide(ctx context.Context, o *order) (policy.Record, error) {
-	in := a.input(o)
+func (a *Admission) decide(ctx context.Context, in policy.Input, provider environment.Provider) (policy.Record, error) {
 	d, err := a.Policies.Decide(ctx, in)
 	if err != nil {
 		return policy.Record{}, err
@@ -21,7 +25,38 @@ func (a *Admission) decide(ctx context.Context, o *order) (policy.Record, error)
 	if !ok {
 		deployment = capability.Failure(capability.DeploymentLayer, reason.PolicyLayerFailed, "it gave no answer", "")
 	}
-	return a.Policies.Conclude(in, d, support(o.provider.Capabilities(), in.Requested), a.Broker.Offer(deployment, in.Requested)), nil
+	return a.Policies.Conclude(in, d, support(provider.Capabilities(), in.Requested), a.Broker.Offer(deployment, in.Requested)), nil
+}
+
+// Reconsider decides once more on what an attempt was granted, under the policies of today:
+// what leaves later is judged when it leaves. It comes with the blobs that keep the record.
+func (a *Admission) Reconsider(ctx context.Context, s kernel.State) (policy.Record, canonical.Digest, []journal.Blob, error) {
+	raw, err := a.Artifacts.Read(ctx, s.Decision(), artifact.MaxDocument)
+	if err != nil {
+		return policy.Record{}, "", nil, err
+	}
+	was, err := policy.ParseRecord(raw)
+	if err != nil {
+		return policy.Record{}, "", nil, err
+	}
+	provider, err := a.Providers.Find(s.Bundle.Bundle().Environment.Provider.Name)
+	if err != nil {
+		return policy.Record{}, "", nil, err
+	}
+	if raw, err = a.Artifacts.Read(ctx, was.Input, artifact.MaxDocument); err != nil {
+		return policy.Record{}, "", nil, err
+	}
+	var in policy.Input
+	if err := canonical.Decode(raw, &in); err != nil {
+		return policy.Record{}, "", nil, err
+	}
+	in.Deployment = policy.InputDeployment{Name: a.Deployment}
+	record, err := a.decide(ctx, in, provider)
+	if err != nil {
+		return policy.Record{}, "", nil, err
+	}
+	decision, blobs, err := a.keep(ctx, in, record)
+	return record, decision, blobs, err
 }
 
 // input is what policies see, with every default filled in.
@@ -57,10 +92,10 @@ func (a *Admission) input(o *order) policy.Input {
 }
 
 // support is the answer of the layer of what environment and executor can carry out:
-// of what is asked, the actions that the provider lists.
+// of what is asked, the actions that the provider lists, and those of the outbox.
 func support(c environment.Capabilities, requests []capability.Request) capability.Answer {
 	can := map[string]bool{}
-	for _, action := range c.Actions {
+	for _, action := range slices.Concat(c.Actions, outbox.Actions()) {
 		can[action] = true
 	}
 	answer := capability.Answer{Layer: capability.SupportLayer, Status: capability.OK}

@@ -16,6 +16,7 @@ import (
 	"github.com/writ-runtime/writ/go/executor"
 	"github.com/writ-runtime/writ/go/journal"
 	"github.com/writ-runtime/writ/go/kernel"
+	"github.com/writ-runtime/writ/go/outbox"
 	"github.com/writ-runtime/writ/go/pin"
 	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/reason"
@@ -27,6 +28,7 @@ import (
 const (
 	DecisionMediaType = "application/vnd.writ.decision+json"
 	SchemaMediaType   = "application/schema+json"
+	inputMediaType    = "application/json"
 	packageMediaType  = "application/vnd.writ.package+json"
 )
 
@@ -62,7 +64,9 @@ type order struct {
 	outputs  protocol.OutputPolicy
 	schema   []byte
 	requests []capability.Request
-	budget   workorder.Budget
+	// proposals are those of the order with everything filled in, sorted by purpose.
+	proposals []workorder.Proposal
+	budget    workorder.Budget
 
 	role, context, prompt, requested, schemaDigest canonical.Digest
 	// blobs carry the packages that the digests name.
@@ -84,7 +88,7 @@ func (a *Admission) resolve(ctx context.Context, doc *schema.Document, origin st
 	}
 	o.fillIn()
 	for _, step := range []func(context.Context, *order) error{
-		a.resolveEnvironment, a.resolvePins, a.resolveOutputs, a.resolveInputs, a.resolveRequests, a.resolvePackages,
+		a.resolveEnvironment, a.resolvePins, a.resolveOutputs, a.resolveInputs, a.resolveProposals, a.resolveRequests, a.resolvePackages,
 	} {
 		if err := step(ctx, o); err != nil {
 			return nil, err
@@ -293,6 +297,9 @@ func (a *Admission) resolveRequests(_ context.Context, o *order) error {
 	}
 	if o.order.Outputs.Result != "" {
 		asked = append(asked, workorder.Action{Action: "result.report", Resource: "none"})
+	}
+	for _, p := range o.proposals {
+		asked = append(asked, outbox.Asks(p)...)
 	}
 	implied := len(asked)
 	for i, act := range append(asked, o.order.Actions...) {

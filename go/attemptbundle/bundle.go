@@ -47,8 +47,11 @@ type Bundle struct {
 	Inputs      protocol.InputManifest `json:"inputs"`
 	Outputs     Outputs                `json:"outputs"`
 	Execution   Execution              `json:"execution"`
-	Pins        Pins                   `json:"pins"`
-	Ceilings    Ceilings               `json:"ceilings"`
+	// Proposals are the effects that leave once the result was accepted, sorted by purpose,
+	// with everything filled in that the work order leaves open.
+	Proposals []workorder.Proposal `json:"proposals,omitempty"`
+	Pins      Pins                 `json:"pins"`
+	Ceilings  Ceilings             `json:"ceilings"`
 
 	Checkpoint                 string           `json:"checkpoint_policy"`
 	CancellationDeadlineMillis int64            `json:"cancellation_deadline_ms"`

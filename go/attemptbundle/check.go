@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/capability"
+	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/reason"
 )
 
@@ -63,6 +65,9 @@ func check(b *Bundle) error {
 	if !b.Mode.Valid() {
 		return refuse(reason.CapabilityUnknownMode, "mode", fmt.Sprintf("%q is none", b.Mode), "write observe, shadow, proposal or production")
 	}
+	if err := checkProposals(b); err != nil {
+		return err
+	}
 	l := b.Environment.Limits
 	for _, n := range []struct {
 		field string
@@ -81,6 +86,21 @@ func check(b *Bundle) error {
 	}
 	if b.Fence.Attempt != b.Attempt.ID {
 		return refuse(reason.BundleDigestMismatch, "fence.attempt", "belongs to another attempt", "compile the bundle from its own reservation")
+	}
+	return nil
+}
+
+// checkProposals refuses a bundle by which something would leave that its mode keeps in
+// (C5, C11).
+func checkProposals(b *Bundle) error {
+	for i, p := range b.Proposals {
+		field := fmt.Sprintf("proposals/%d", i)
+		if i > 0 && b.Proposals[i-1].Purpose >= p.Purpose {
+			return refuse(reason.OutboxProposalInvalid, field, "is not sorted by purpose, each once", "give each a purpose of its own")
+		}
+		if !p.Effector.OfOutbox() || b.Mode == capability.Observe || (b.Mode == capability.Shadow) != (p.Effector == operation.ShadowPublish) {
+			return refuse(reason.OutboxNotAuthoritative, field, fmt.Sprintf("cannot leave by %q in mode %s", p.Effector, b.Mode), "leave it out, or ask for mode proposal")
+		}
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/writ-runtime/writ/go/attemptbundle"
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/capability"
+	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/workorder"
 	"github.com/writ-runtime/writ/testing/fixture"
 )
@@ -29,6 +30,9 @@ func full(t *testing.T) *attemptbundle.Compiled {
 		b.Pins.Plugins, b.Pins.Skills, b.Pins.ToolSchemas = []attemptbundle.Pin{pin}, []attemptbundle.Pin{pin}, []attemptbundle.Pin{pin}
 		b.Environment.Credentials, b.Ceilings.Credentials = []string{"cred:a"}, []string{"cred:a"}
 		b.Ceilings.Money = &workorder.Money{}
+		b.Mode, b.Proposals = capability.Proposal, []workorder.Proposal{{
+			Purpose: "p", Effector: operation.Branch, Destination: "repo:a", Repository: "repo:a", Base: "b", Files: []string{"f"}, Title: "t", Message: "m",
+		}}
 	})
 	if err != nil {
 		t.Fatal(err)

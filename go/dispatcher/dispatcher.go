@@ -13,6 +13,7 @@ import (
 	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/ledger"
 	"github.com/writ-runtime/writ/go/operation"
+	"github.com/writ-runtime/writ/go/outbox"
 	"github.com/writ-runtime/writ/go/projection"
 	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/go/workorder"
@@ -26,6 +27,8 @@ type Dispatcher struct {
 	Providers environment.Providers
 	// Admission prepares attempts; a dispatcher that only closes needs none.
 	Admission *admission.Admission
+	// Shadow is where what was accepted in the shadow namespace goes.
+	Shadow *outbox.Shadow
 }
 
 // Closed is one attempt that was found open and what became of it.

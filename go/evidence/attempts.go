@@ -112,6 +112,9 @@ func documents(s kernel.State) map[string]canonical.Digest {
 	if s.Bundle != nil {
 		named["output schema"] = s.Bundle.Bundle().Outputs.Schema
 	}
+	for _, p := range s.Sendings() {
+		named["proposal "+p.Purpose] = p.Content
+	}
 	return named
 }
 

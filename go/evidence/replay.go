@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/journal"
@@ -209,6 +210,9 @@ func (r *replay) attemptOf(ev lifecycle.Event) workorder.AttemptID {
 		if key := operation.Key(ev.Subject.ID()); key.Namespace() == ledger.Namespace {
 			return workorder.AttemptID(key.Scope())
 		}
+	case kernel.OutboxMachine:
+		attempt, _, _ := strings.Cut(ev.Subject.ID(), "/")
+		return workorder.AttemptID(attempt)
 	}
 	return ""
 }

@@ -23,6 +23,8 @@ type Watch struct {
 	// Begin is told of each attempt that a tick begins.
 	Begin func(*admission.Admitted)
 	Step  func(supervisor.Step)
+	// Sent is told what became of each proposal of an accepted result.
+	Sent func(dispatcher.Sent)
 	// Log is told what the adapter says, which is no record.
 	Log func(level, message string)
 }
@@ -52,7 +54,22 @@ func (h *Host) CarryOut(ctx context.Context, a *admission.Admitted, accepted ing
 	if err != nil {
 		return state, fmt.Errorf("carry out %s: %w", a.State.Attempt, err)
 	}
-	return state, nil
+	if len(state.Sendings()) == 0 {
+		return state, nil
+	}
+	// A request to stop is one to stop the work. What was accepted leaves all the same: a
+	// person who does not want it withdraws it.
+	state, sent, err := h.dispatcher().Send(context.WithoutCancel(ctx), state.Attempt, accepted)
+	w.tell(sent)
+	return state, err
+}
+
+func (w Watch) tell(sent []dispatcher.Sent) {
+	for _, s := range sent {
+		if w.Sent != nil {
+			w.Sent(s)
+		}
+	}
 }
 
 // running is an attempt that is under way in this process.
@@ -96,13 +113,24 @@ func (h *Host) ask(_ context.Context, id workorder.AttemptID, commands []kernel.
 	return true, asked.Err()
 }
 
-// Reconcile closes what an earlier life left open.
-func (h *Host) Reconcile(ctx context.Context) ([]dispatcher.Closed, error) {
+// Reconcile closes what an earlier life left open, and sends what it left unsent.
+func (h *Host) Reconcile(ctx context.Context, w Watch) ([]dispatcher.Closed, error) {
 	accepted, err := h.Accept(ingress.Reconcile, nil)
 	if err != nil {
 		return nil, err
 	}
-	return h.dispatcher().Reconcile(ctx, accepted)
+	closed, err := h.dispatcher().Reconcile(ctx, accepted)
+	if err != nil {
+		return closed, err
+	}
+	return closed, h.Drain(ctx, accepted, w)
+}
+
+// Drain sends what was accepted and not sent yet, and asks about what is in doubt.
+func (h *Host) Drain(ctx context.Context, accepted ingress.Accepted, w Watch) error {
+	sent, err := h.dispatcher().Drain(ctx, accepted)
+	w.tell(sent)
+	return err
 }
 
 // Tick attempts every work order that may be attempted now.
@@ -125,5 +153,5 @@ func (h *Host) carry(w Watch) dispatcher.Carry {
 }
 
 func (h *Host) dispatcher() *dispatcher.Dispatcher {
-	return &dispatcher.Dispatcher{Ledger: h.Ledger, Journal: h.Journal, Providers: h.providers, Admission: h.Admission}
+	return &dispatcher.Dispatcher{Ledger: h.Ledger, Journal: h.Journal, Providers: h.providers, Admission: h.Admission, Shadow: h.shadow}
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync"
 	"time"
@@ -28,9 +29,11 @@ import (
 	"github.com/writ-runtime/writ/go/journal/sqlite"
 	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/ledger"
+	"github.com/writ-runtime/writ/go/outbox"
 	"github.com/writ-runtime/writ/go/pin"
 	"github.com/writ-runtime/writ/go/policy"
 	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/go/schema"
 	"github.com/writ-runtime/writ/go/workorder"
 	"github.com/writ-runtime/writ/schemas"
 )
@@ -63,6 +66,7 @@ type Host struct {
 	providers environment.Providers
 	ids       *canonical.IDSource
 	gate      ingress.Gate
+	shadow    *outbox.Shadow
 
 	// mu guards running, the attempts under way in this process.
 	mu      sync.Mutex
@@ -97,6 +101,7 @@ func Open(ctx context.Context, o Options) (_ *Host, err error) {
 	if o.Through != nil {
 		through = o.Through(through)
 	}
+	h.shadow = outbox.OpenShadow(o.State, h.Artifacts)
 	host := clock{begun: time.Now()}
 	h.Ledger = ledger.New(through, k, host)
 	h.ids = NewIDs()
@@ -135,11 +140,35 @@ func (h *Host) openAdmission(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	box, err := h.openOutbox()
+	if err != nil {
+		return err
+	}
 	h.Admission = &admission.Admission{
 		Ledger: h.Ledger, Policies: policies, Actions: actions, Broker: broker.NewLocal(actions, broker.LocalTerms()),
-		Providers: h.providers, Pins: h.pins, Artifacts: h.Artifacts, IDs: h.ids, Deployment: deployment,
+		Providers: h.providers, Pins: h.pins, Artifacts: h.Artifacts, IDs: h.ids, Outbox: box, Deployment: deployment,
 	}
 	return nil
+}
+
+// openOutbox opens the places that the owner of the state folder lets results go to.
+func (h *Host) openOutbox() (*outbox.Outbox, error) {
+	registry, err := schema.Open()
+	if err != nil {
+		return nil, err
+	}
+	destinations, err := outbox.LoadDestinations(h.state, registry)
+	if err != nil {
+		return nil, err
+	}
+	git, err := exec.LookPath("git")
+	if err == nil {
+		git, err = filepath.Abs(git)
+	}
+	if err != nil {
+		git = "" // What needs it is refused, and says so.
+	}
+	return outbox.Open(h.state, h.Artifacts, destinations, outbox.Options{Git: git})
 }
 
 func loadPolicies(ctx context.Context, pins *pin.Set, actions *capability.Registry) (*policy.Engine, error) {

@@ -229,6 +229,8 @@ func (c *hearing) apply(ctx context.Context, in Intent, first []kernel.Command) 
 		return c.resolve(ctx, in, first)
 	case ReconcileClock:
 		return c.reconcileClock(ctx, in, first)
+	case Withdraw:
+		return c.withdraw(ctx, in, first)
 	}
 	return reason.New(reason.EnvironmentUnsupported, in.Verb+" is known and not supported by this release", "", "leave it out")
 }
@@ -327,6 +329,22 @@ func (c *hearing) resolve(ctx context.Context, in Intent, first []kernel.Command
 	}}
 	commands := append(first, dispose, kernel.Apply{Delivery: c.delivery(), Became: lifecycle.Of(kernel.AttemptMachine, in.Target)})
 	_, err = l.Commit(ctx, c.turn(state.Fence(), commands, blobs...))
+	return err
+}
+
+// withdraw takes back an accepted proposal that was not sent yet.
+func (c *hearing) withdraw(ctx context.Context, in Intent, first []kernel.Command) error {
+	l := c.desk.Ledger
+	state, err := l.State(ctx, workorder.AttemptID(in.Target))
+	if err != nil {
+		return err
+	}
+	if _, err := expected(in, state); err != nil {
+		return err
+	}
+	commands := append(first, kernel.Withdraw{Purpose: in.Flag("purpose"), CancelRequested: kernel.CancelRequested{Reason: in.Flag("reason")}},
+		kernel.Apply{Delivery: c.delivery(), Became: lifecycle.Of(kernel.OutboxMachine, in.Target+"/"+in.Flag("purpose"))})
+	_, err = l.Commit(ctx, c.turn(state.Fence(), commands))
 	return err
 }
 

@@ -23,6 +23,7 @@ const (
 	CancelWork             = "cancel-work"
 	ResolveAmbiguousEffect = "resolve-ambiguous-effect"
 	ReconcileClock         = "reconcile-clock"
+	Withdraw               = "withdraw"
 	Wake                   = "wake"
 )
 
@@ -44,6 +45,7 @@ var forms = []form{
 	{verb: CancelWork, target: "ID", flags: []string{"expected-version", "reason"}, person: true},
 	{verb: ResolveAmbiguousEffect, target: "ATTEMPT", person: true,
 		flags: []string{"disposition", "operation-key", "evidence", "expected-version", "reason"}},
+	{verb: Withdraw, target: "ATTEMPT", flags: []string{"purpose", "expected-version", "reason"}, person: true},
 	{verb: ReconcileClock, target: "CLOCK", flags: []string{"from", "expected-version", "reason"}, person: true},
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/writ-runtime/writ/go/attemptbundle"
 	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/capability"
 	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/reason"
@@ -188,7 +189,51 @@ func (c RequestCancel) decide(d *decision) error {
 
 // Accept reduces a completed attempt: its result, which is that of the recorded
 // collection, is reported, accepted and applied to the work order.
-type Accept struct{}
+type Accept struct {
+	// Proposals are what is to leave: all that the attempt bundle orders, in its order.
+	Proposals []Proposal
+}
+
+// The namespaces in which a result counts. Observe and shadow reach nothing that others
+// rely on.
+const (
+	authoritativeNamespace = "authoritative"
+	observeNamespace       = "observe"
+	shadowNamespace        = "shadow"
+)
+
+// namespace is where a result of the attempt counts, by its mode.
+func (s State) namespace() string {
+	switch s.Bundle.Bundle().Mode {
+	case capability.Observe:
+		return observeNamespace
+	case capability.Shadow:
+		return shadowNamespace
+	}
+	return authoritativeNamespace
+}
+
+// Collected is the result of an attempt whose outputs are collected, as a reducer will
+// accept it.
+func (s State) Collected() (workorder.Result, error) {
+	var collected protocol.CollectResult
+	for _, o := range s.Operations() {
+		if o.Intent.Kind == operation.Collect && o.State == "applied" {
+			if err := canonical.Decode(o.Record.Outcome.Result, &collected); err != nil {
+				return workorder.Result{}, err
+			}
+		}
+	}
+	return workorder.Result{
+		Kind: workorder.ResultKind, Attempt: s.Attempt, Conclusion: workorder.Succeeded,
+		Manifest: collected.Manifest, Structured: collected.Structured,
+	}, nil
+}
+
+// Reduces is what the reducer of the attempt makes of a result.
+func (s State) Reduces(result canonical.Digest) Reduction {
+	return Reduction{Attempt: s.Attempt, Result: result, Namespace: s.namespace()}
+}
 
 // Reduction is the body of work_order.applied.
 type Reduction struct {
@@ -199,21 +244,13 @@ type Reduction struct {
 	Namespace string `json:"namespace"`
 }
 
-func (Accept) decide(d *decision) error {
+func (c Accept) decide(d *decision) error {
 	if !d.in(ExecutionMachine, "completed") || !d.in(EnvironmentMachine, "frozen") {
 		return wrongState(string(d.state.Attempt), "only a completed execution with frozen outputs can be accepted")
 	}
-	var collected protocol.CollectResult
-	for _, o := range d.state.Operations() {
-		if o.Intent.Kind == operation.Collect && o.State == "applied" {
-			if err := canonical.Decode(o.Record.Outcome.Result, &collected); err != nil {
-				return err
-			}
-		}
-	}
-	r := workorder.Result{
-		Kind: workorder.ResultKind, Attempt: d.state.Attempt, Conclusion: workorder.Succeeded,
-		Manifest: collected.Manifest, Structured: collected.Structured,
+	r, err := d.state.Collected()
+	if err != nil {
+		return err
 	}
 	g, err := report("AttemptResult", r)
 	if err != nil {
@@ -224,6 +261,7 @@ func (Accept) decide(d *decision) error {
 		func() error { return d.of("work_order.result_pending", nil, g) },
 		func() error { return d.of("attempt.accepted", nil, g) },
 		func() error { return d.reduceResult(g.Digest) },
+		func() error { return d.propose(c.Proposals) },
 	} {
 		if err := step(); err != nil {
 			return err
@@ -234,11 +272,7 @@ func (Accept) decide(d *decision) error {
 
 // reduceResult applies a result to the work order, in the namespace of the attempt's mode.
 func (d *decision) reduceResult(result canonical.Digest) error {
-	namespace := "authoritative"
-	if mode := d.state.Bundle.Bundle().Mode; mode == "observe" || mode == "shadow" {
-		namespace = string(mode)
-	}
-	reduction := Reduction{Attempt: d.state.Attempt, Result: result, Namespace: namespace}
+	reduction := d.state.Reduces(result)
 	applied, err := report("ReductionReceipt", reduction)
 	if err != nil {
 		return err

@@ -38,7 +38,9 @@ type Disposition struct {
 }
 
 func (c Dispose) decide(d *decision) error {
-	if !d.in(AttemptMachine, "unknown_terminal") || !d.in(WorkOrderMachine, "unknown_terminal") {
+	o, ok := d.state.operations[c.Operation]
+	sending := ok && o.Intent.Kind.OfOutbox()
+	if !sending && (!d.in(AttemptMachine, "unknown_terminal") || !d.in(WorkOrderMachine, "unknown_terminal")) {
 		return wrongState(string(d.state.Attempt), "only an attempt that ended unknown waits for a person's disposition")
 	}
 	if at := d.state.Of(WorkOrderMachine).Version; c.ExpectedVersion != at {
@@ -46,7 +48,6 @@ func (c Dispose) decide(d *decision) error {
 			fmt.Sprintf("the work order is at event %d, and the disposition is of event %d", at, c.ExpectedVersion),
 			string(d.state.WorkOrder), "look again with `writ show`, and decide on what is there now")
 	}
-	o, ok := d.state.operations[c.Operation]
 	if !ok {
 		return reason.New(reason.IDUnknown, "the attempt has no such operation", string(c.Operation),
 			"list them with `writ receipts "+string(d.state.Attempt)+"`")
@@ -54,6 +55,9 @@ func (c Dispose) decide(d *decision) error {
 	g, err := report("AmbiguousEffectDisposition", c.Disposition)
 	if err != nil {
 		return err
+	}
+	if sending {
+		return d.disposeSending(o, c.Disposition, g)
 	}
 	for _, key := range d.covered(o) {
 		if err := d.emit(operationSubject(key), lifecycle.Family("operation."+c.Disposition.Disposition), c.Disposition, g); err != nil {

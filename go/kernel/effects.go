@@ -22,7 +22,7 @@ func (s effects) Effect(e lifecycle.Event, g lifecycle.Guard) (operation.EffectC
 	case lifecycle.EnvironmentReconciliation:
 		return s.hardestOpen(operation.Kind.OfEnvironment), true
 	case lifecycle.ReconciliationResult:
-		return s.hardestOpen(func(k operation.Kind) bool { return !k.OfEnvironment() }), true
+		return s.hardestOpen(func(k operation.Kind) bool { return !k.OfEnvironment() && !k.OfOutbox() }), true
 	}
 	if isOperation(e.Subject) {
 		o, ok := s.operations[operation.Key(e.Subject.ID())]
@@ -62,7 +62,7 @@ func (s *State) hardestOpen(asked func(operation.Kind) bool) operation.EffectCla
 // ambiguous reports whether an effect of the attempt is without a known outcome and of a
 // class that nobody can ask about: whatever else is found, that stays unknown (O6).
 func (s *State) ambiguous() bool {
-	return s.hardestOpen(func(operation.Kind) bool { return true }) == operation.NonReconcilable
+	return s.hardestOpen(func(k operation.Kind) bool { return !k.OfOutbox() }) == operation.NonReconcilable
 }
 
 // owes reports whether something of a closed attempt must still be destroyed or kept: the

@@ -26,6 +26,10 @@ type life struct {
 	events []lifecycle.Event
 	// turns are the lengths of events after each commit: a crash falls between two.
 	turns []int
+	// change is what the bundle is to have beside the fixed one; forged says that it is not
+	// compiled but read, as one that was recorded under other rules.
+	change func(*attemptbundle.Bundle)
+	forged bool
 }
 
 func newLife(t *testing.T) *life { return &life{t: t, kernel: fixture.Kernel(t)} }
@@ -104,7 +108,20 @@ func (l *life) applied(in operation.Intent) kernel.Settle { return l.settle(in, 
 func (l *life) reserve() *attemptbundle.Compiled {
 	r := fixture.Reserved(l.t, l.kernel)
 	l.do(fixture.Submit(), kernel.Reserve{Reservation: r})
-	return fixture.Bundle(l.t, l.kernel, r, nil)
+	if !l.forged {
+		return fixture.Bundle(l.t, l.kernel, r, l.change)
+	}
+	b := *fixture.Bundle(l.t, l.kernel, r, nil).Bundle()
+	l.change(&b)
+	raw, err := canonical.Marshal(b)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	c, err := attemptbundle.Parse(raw)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	return c
 }
 
 func (l *life) activate() {

@@ -27,6 +27,9 @@ func (c Begin) decide(d *decision) error {
 	if err := d.mayBegin(in); err != nil {
 		return err
 	}
+	if len(d.begun) > 0 && d.begun[0].Kind.OfOutbox() {
+		return notAlone(d.state.Attempt)
+	}
 	g, err := report("OperationIntent", in)
 	if err != nil {
 		return err
@@ -181,6 +184,9 @@ func personal(o Operation) bool {
 // settled makes the transitions that a known outcome stands for, where the machines
 // wait for it. An outcome in any other state is a fact without a transition.
 func (d *decision) settled(in operation.Intent, c Settle) error {
+	if in.Kind.OfOutbox() {
+		return d.left(in, c)
+	}
 	receipt := guard(in.Kind.ReceiptName(), canonical.Sum(c.Receipt))
 	applied := c.Outcome.Knowledge == operation.Applied
 	if in.Kind == operation.Destroy && d.in(EnvironmentMachine, "destroying") {

@@ -79,6 +79,9 @@ func (k Kernel) Next(s State) (Plan, error) {
 func (s State) unresolved() []operation.Intent {
 	var open []operation.Intent
 	for _, o := range s.Operations() {
+		if o.Intent.Kind.OfOutbox() {
+			continue // What leaves is no part of the attempt: see Sendings.
+		}
 		dissolved := o.Record.Outcome.Code == reason.OperationDissolved
 		if o.State == "intended" || o.State == "unknown" && !dissolved && int64(o.Late)+1 < s.Bundle.Bundle().Reconciliation.Tries {
 			open = append(open, o.Intent)
@@ -174,6 +177,9 @@ func (k Kernel) order(s State, w want) (operation.Intent, error) {
 // Request returns the request that an intent of the attempt was recorded for: what an
 // adapter or provider is called with.
 func (k Kernel) Request(s State, in operation.Intent) (protocol.Request, error) {
+	if in.Kind.OfOutbox() {
+		return s.sent(in)
+	}
 	r, _, err := k.request(s, want{in.Kind, in.Key.Purpose()})
 	return r, err
 }

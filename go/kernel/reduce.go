@@ -3,6 +3,7 @@ package kernel
 import (
 	"bytes"
 	"fmt"
+	"slices"
 
 	"github.com/writ-runtime/writ/go/attemptbundle"
 	"github.com/writ-runtime/writ/go/canonical"
@@ -34,13 +35,14 @@ func (k Kernel) Replay(s State, events ...lifecycle.Event) (State, int, error) {
 	return s, len(events), nil
 }
 
-// Finished reports whether nothing of an attempt is left to do.
+// Finished reports whether nothing of an attempt is left to do, and all that was to leave
+// came to an end.
 func (k Kernel) Finished(s State) bool {
 	if !k.Closed(s) {
 		return false
 	}
 	plan, err := k.Next(s)
-	return err == nil && plan.Done
+	return err == nil && plan.Done && !k.unsent(s)
 }
 
 // OrderClosed reports whether a work order takes no further attempt.
@@ -154,6 +156,39 @@ func (k Kernel) absorb(s *State, e lifecycle.Event, body any) error {
 			return err
 		}
 		s.Failure = f
+	case "outbox.proposed":
+		var p Proposed
+		if err := into(body, e.Body, &p); err != nil {
+			return err
+		}
+		if s.proposed == nil {
+			s.proposed = map[lifecycle.Subject]proposed{}
+		}
+		s.proposed[e.Subject] = proposed{Proposed: p}
+	case "outbox.denied":
+		var b Blocked
+		if err := into(body, e.Body, &b); err != nil {
+			return err
+		}
+		p := s.proposed[e.Subject]
+		p.code, p.why = b.Code, b.Why
+		s.proposed[e.Subject] = p
+	case "outbox.sending":
+		var b Begun
+		if err := into(body, e.Body, &b); err != nil {
+			return err
+		}
+		p := s.proposed[e.Subject]
+		p.places = append(slices.Clip(p.places), b.Place)
+		s.proposed[e.Subject] = p
+	case "outbox.withdrawn":
+		var c CancelRequested
+		if err := into(body, e.Body, &c); err != nil {
+			return err
+		}
+		p := s.proposed[e.Subject]
+		p.code, p.why = reason.AttemptCancelled, c.Reason
+		s.proposed[e.Subject] = p
 	case "attempt.disposed":
 		s.Disposed++
 	case "attempt.fenced":

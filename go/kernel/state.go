@@ -46,6 +46,8 @@ type State struct {
 	// evidence holds the digest of the newest receipt or report of each name.
 	evidence   map[string]canonical.Digest
 	operations map[operation.Key]Operation
+	// proposed are the effects that are to leave, nil for most attempts.
+	proposed map[lifecycle.Subject]proposed
 
 	Order    Submitted
 	Reserved workorder.Reservation
@@ -179,6 +181,7 @@ func (s State) clone() State {
 	s.standings = maps.Clone(s.standings)
 	s.evidence = maps.Clone(s.evidence)
 	s.operations = maps.Clone(s.operations)
+	s.proposed = maps.Clone(s.proposed)
 	if s.standings == nil {
 		s.standings = map[lifecycle.Subject]Standing{}
 		s.evidence = map[string]canonical.Digest{}

@@ -137,7 +137,11 @@ func LoadBefore(ctx context.Context, j journal.Reader, k kernel.Kernel, id worko
 	if err != nil {
 		return kernel.State{}, err
 	}
-	for _, s := range append(subjects, operations...) {
+	proposals, err := j.Subjects(ctx, string(lifecycle.Of(kernel.OutboxMachine, string(id)+"/")), maxOperations)
+	if err != nil {
+		return kernel.State{}, err
+	}
+	for _, s := range slices.Concat(subjects, operations, proposals) {
 		more, err := j.Events(ctx, s)
 		if err != nil {
 			return kernel.State{}, err

@@ -47,7 +47,7 @@ func settled(t *testing.T, w *world, kind operation.Kind, there func(*world) boo
 	if stood != (out.Knowledge == operation.Applied) || !stood != (out.Knowledge == operation.NotApplied) {
 		t.Fatalf("that it is there is %v, and asking says %s %s: %s", stood, out.Knowledge, out.Code, out.Detail)
 	}
-	if !stood && !outbox.Transient(out.Code) {
+	if !stood && !out.Code.Transient() {
 		t.Fatalf("%s is not sent again", out.Code)
 	}
 	want(t, "again", w.send(p), operation.Applied, "")

@@ -15,20 +15,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 
 	"github.com/writ-runtime/writ/go/artifact"
+	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/capability"
+	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/ledger"
 	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/go/workorder"
 )
-
-// Actor is the third part of every key of the outbox.
-const Actor = "outbox"
 
 // Class is the effect class of everything in this package: whether it took place can be
 // asked by name. The registry of effect classes says the same.
@@ -83,6 +80,8 @@ type Sending struct {
 	proposal Proposal
 	from     *accepted
 	intent   operation.Intent
+	// place is the digest of where the destination is.
+	place canonical.Digest
 	// forbidden is why it must not be performed; asking about it is never forbidden.
 	forbidden error
 	deed      deed
@@ -141,40 +140,32 @@ func prepare(ctx context.Context, from *accepted, store *artifact.Store, p Propo
 	if err := from.holds(ctx, store, p); err != nil {
 		return Sending{}, err
 	}
-	in, err := intent(from, p, try, at)
+	id, err := p.Digest()
 	if err != nil {
 		return Sending{}, err
 	}
-	return Sending{proposal: p, from: from, intent: in, forbidden: from.grants(p, allowed), deed: d}, nil
-}
-
-// intent is the operation of a proposal: its key is made from attempt, effector and
-// purpose, its collision digest covers the proposal, the bundle, and where it leads.
-func intent(from *accepted, p Proposal, try int, at place) (operation.Intent, error) {
-	purpose := p.Purpose
-	switch {
-	case try < 1:
-		return operation.Intent{}, reason.New(reason.InternalBug, "sending is counted from 1", p.Purpose, "this is a fault of the caller: report it")
-	case try > 1:
-		purpose += ":" + strconv.Itoa(try)
-	}
-	id, err := p.Digest()
-	if err != nil {
-		return operation.Intent{}, err
-	}
 	where, err := at.digest()
 	if err != nil {
-		return operation.Intent{}, err
+		return Sending{}, err
 	}
-	r, err := protocol.NewRequest(p.Effector, from.bundle.Digest(), p.Attempt, Actor, purpose, protocol.SendingParameters{Proposal: id, Place: where})
+	in, err := kernel.SendingIntent(from.state, kernel.Proposal{Purpose: p.Purpose, Proposed: kernel.Proposed{
+		Attempt: p.Attempt, Kind: p.Effector, Class: Class, Destination: p.Destination, Content: id,
+	}}, try, where)
 	if err != nil {
-		return operation.Intent{}, err
+		return Sending{}, err
 	}
-	return r.Intent(ledger.Namespace, "", Class, from.state.Resource)
+	return Sending{proposal: p, from: from, intent: in, place: where, forbidden: from.grants(p, allowed), deed: d}, nil
 }
 
 // Intent is what must be durable before the effect.
 func (s Sending) Intent() operation.Intent { return s.intent }
+
+// Send is the command that makes it durable.
+func (s Sending) Send() kernel.Send { return kernel.Send{Purpose: s.proposal.Purpose, Place: s.place} }
+
+// Forbidden is why the bundle or the grants of today do not cover the proposal, with
+// capability.not_granted, and nil where they do.
+func (s Sending) Forbidden() error { return s.forbidden }
 
 // Perform implements ledger.Effect, for a permit of exactly this operation.
 func (s Sending) Perform(ctx context.Context, p ledger.Permit) operation.Outcome {
@@ -216,10 +207,4 @@ func (s Sending) Resolve(ctx context.Context, in operation.Intent) operation.Out
 			"put the destination back where it was in "+DestinationsFile+", or say what you found with resolve-ambiguous-effect"))
 	}
 	return s.deed.resolve(ctx)
-}
-
-// Transient reports whether a sending that did not take place for this reason may be sent
-// again by itself.
-func Transient(code reason.Code) bool {
-	return slices.Contains([]reason.Code{reason.OutboxAbsent, reason.OutboxBusy, reason.OutboxFull}, code)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/writ-runtime/writ/go/journal"
 	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/lifecycle"
+	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/workorder"
 )
 
@@ -68,8 +69,10 @@ type Attempt struct {
 	// Begun and Changed are recorded clock readings in milliseconds since 1970 UTC.
 	Begun   int64 `json:"begun_unix_ms"`
 	Changed int64 `json:"changed_unix_ms"`
-	// Open counts operations without an answer.
+	// Open counts operations without an answer, those of the outbox left out.
 	Open int `json:"open_operations"`
+	// Unsent counts accepted proposals that have not come to an end.
+	Unsent int `json:"unsent_proposals"`
 
 	// The versions of the machines that say what State and Environment mean.
 	machine, environmentMachine uint64
@@ -236,7 +239,19 @@ func (b *Builder) event(e lifecycle.Event, before, now lifecycle.State, at int64
 			return nil
 		}
 		a := b.row(workorder.AttemptID(parts[1]), at)
-		a.Open += open(now) - open(before)
+		if !operation.Key(id).Kind().OfOutbox() {
+			a.Open += open(now) - open(before)
+		}
+	case kernel.OutboxMachine:
+		attempt, _, _ := strings.Cut(id, "/")
+		a := b.row(workorder.AttemptID(attempt), at)
+		machine := b.registry.Machine(kernel.OutboxMachine, e.Machine)
+		if before == "" {
+			a.Unsent++
+		}
+		if machine.Terminal(now) {
+			a.Unsent--
+		}
 	}
 	return nil
 }

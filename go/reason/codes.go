@@ -326,7 +326,7 @@ const (
 	OutboxBusy Code = "outbox.busy"
 	// OutboxDestinationChanged ends in unknown. The deployment moved a destination after something was sent there.
 	OutboxDestinationChanged Code = "outbox.destination_changed"
-	// OutboxDestinationUnusable ends in environment. A destination is not there, or is nothing that may be written to.
+	// OutboxDestinationUnusable ends in environment. A destination is not there, or is nothing that may be written to; it may be sent again.
 	OutboxDestinationUnusable Code = "outbox.destination_unusable"
 	// OutboxForeignContent ends in denied. An effect proposal names what the accepted result does not hold.
 	OutboxForeignContent Code = "outbox.foreign_content"
@@ -763,7 +763,7 @@ func (c Code) row() (exit Exit, summary string, ok bool) {
 	case OutboxDestinationChanged:
 		return ExitUnknown, "The deployment moved a destination after something was sent there.", true
 	case OutboxDestinationUnusable:
-		return ExitEnvironment, "A destination is not there, or is nothing that may be written to.", true
+		return ExitEnvironment, "A destination is not there, or is nothing that may be written to; it may be sent again.", true
 	case OutboxForeignContent:
 		return ExitDenied, "An effect proposal names what the accepted result does not hold.", true
 	case OutboxFull:
@@ -876,7 +876,7 @@ func (c Code) row() (exit Exit, summary string, ok bool) {
 // reason, and for no other, may be retried.
 func (c Code) Transient() bool {
 	switch c {
-	case AdapterUnavailable, AttemptLost, EnvironmentDead:
+	case AdapterUnavailable, AttemptLost, EnvironmentDead, OutboxAbsent, OutboxBusy, OutboxDestinationUnusable, OutboxFull:
 		return true
 	}
 	return false

@@ -19,6 +19,7 @@ import (
 	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/ledger"
 	"github.com/writ-runtime/writ/go/operation"
+	"github.com/writ-runtime/writ/go/outbox"
 	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/go/workorder"
@@ -120,7 +121,7 @@ func (d *drive) turn() (bool, error) {
 	}
 	switch {
 	case plan.Reduce:
-		d.pending = append(d.pending, kernel.Accept{})
+		d.reduce(preview.State)
 		return true, nil
 	case len(plan.Resolve) > 0:
 		return true, d.resolve(preview.State, plan.Resolve)
@@ -144,6 +145,17 @@ func (d *drive) turn() (bool, error) {
 		return false, err
 	}
 	return false, nil
+}
+
+// reduce has the result accepted, together with what is to leave of it.
+func (d *drive) reduce(s kernel.State) {
+	proposals, blobs, err := outbox.Compose(d.closing(), d.attempt.Artifacts, s, d.frozen.Manifest, d.attempt.Ledger.Now())
+	if err != nil {
+		d.fail(operation.Collect, operation.Refused(operation.NotApplied, err))
+		return
+	}
+	d.keep(blobs...)
+	d.pending = append(d.pending, kernel.Accept{Proposals: proposals})
 }
 
 // resolve asks by name what became of operations whose outcome is in doubt: their

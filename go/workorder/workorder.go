@@ -52,10 +52,12 @@ type WorkOrder struct {
 	Inputs      []Input     `json:"inputs,omitempty"`
 	Outputs     Outputs     `json:"outputs"`
 	Actions     []Action    `json:"actions,omitempty"`
-	Retention   *Retention  `json:"retention,omitempty"`
-	Limits      *Limits     `json:"limits,omitempty"`
-	DependsOn   []ID        `json:"depends_on,omitempty"`
-	Checkpoint  *Checkpoint `json:"checkpoint,omitempty"`
+	// Proposals are the effects that are to leave once the result was accepted.
+	Proposals  []Proposal  `json:"proposals,omitempty"`
+	Retention  *Retention  `json:"retention,omitempty"`
+	Limits     *Limits     `json:"limits,omitempty"`
+	DependsOn  []ID        `json:"depends_on,omitempty"`
+	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	// CancellationDeadlineMillis bounds how long a requested cancellation may stay
 	// unproven.
 	CancellationDeadlineMillis int64           `json:"cancellation_deadline_ms,omitempty"`

@@ -106,6 +106,19 @@ allow contains {
 }
 
 # METADATA
+# title: Candidates are put before people
+# description: >-
+#   Which folders and repositories there are, the owner of the state folder lists in its outbox.yaml; what is not
+#   listed there cannot be reached.
+allow contains object.union(listed, {
+	"rule": "deployment.listed_outbox",
+	"reason": sprintf("deployment %s lets accepted results become candidates for review", [name]),
+}) if {
+	fits
+	some listed in deployment.outbox
+}
+
+# METADATA
 # title: The deployment exists
 deny contains {
 	"action": "*",

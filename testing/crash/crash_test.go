@@ -13,6 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strconv"
@@ -38,9 +39,10 @@ type suite struct {
 
 	once sync.Once
 	// All below are set by once: the command built with kill points, the release set, the
-	// orders, code compiled from the tools, and what a run of each scenario passes.
-	writ, dist, orders, cache string
-	recorded                  []recording
+	// orders, an empty repository, code compiled from the tools, and what a run of each
+	// scenario passes.
+	writ, dist, orders, project, cache string
+	recorded                           []recording
 }
 
 var shared suite
@@ -91,6 +93,10 @@ func ready(t *testing.T) *suite {
 	s.once.Do(func() {
 		writ := s.built.Path(t, "WRIT_TEST_WRIT_KILLPOINTS", "github.com/writ-runtime/writ/go/cmd/writ", "CGO_ENABLED=0", "GOFLAGS=-tags=killpoints")
 		s.dist = testdist.Make(t, s.built, root, filepath.Join(s.dir, "made"))
+		s.project = filepath.Join(s.dir, "project")
+		if out, err := exec.Command("git", "init", "-q", "--template=", "-b", "main", s.project).CombinedOutput(); err != nil {
+			t.Fatalf("git init: %v\n%s", err, out)
+		}
 		s.orders = filepath.Join(s.dir, "orders")
 		writeOrders(t, s.orders)
 		recorded := record(t, s, writ)

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	"pgregory.net/rapid"
@@ -222,10 +223,46 @@ func (w *world) closed(t rapid.TB, r *host.Reading, a projection.Attempt) {
 	if err != nil || !reflect.DeepEqual(s, same) {
 		t.Errorf("%s is read twice, and differs: %v", a.ID, err)
 	}
+	for _, at := range s.Sendings() {
+		if at.State != "sent" {
+			t.Errorf("%s: the proposal %s is %s", a.ID, at.Purpose, at.State)
+		}
+	}
+	w.left(t, s)
 	if a.Blocked == "" && a.Result == nil || !a.Terminal(r.Kernel.Transitions()) {
 		plan, err := r.Kernel.Next(s)
 		t.Errorf("%s is left open: attempt %s, execution %s, environment %s, %d open operations; next %+v, %v",
 			a.ID, a.State, a.Execution, a.Environment, a.Open, plan, err)
+	}
+}
+
+// left demands that of an attempt exactly that stands outside which the journal says was
+// sent.
+func (w *world) left(t rapid.TB, s kernel.State) {
+	t.Helper()
+	var want []string
+	for _, at := range s.Sendings() {
+		want = append(want, string(s.Attempt)+"."+at.Purpose)
+	}
+	var got []string
+	folders, err := filepath.Glob(filepath.Join(w.dir, "reviews", string(s.Attempt)+".*"))
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	branches, err := filepath.Glob(filepath.Join(w.dir, "project", ".git", "refs", "heads", "writ", string(s.Attempt), "*"))
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	for _, f := range folders {
+		got = append(got, filepath.Base(f))
+	}
+	for _, b := range branches {
+		got = append(got, string(s.Attempt)+"."+filepath.Base(b))
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("outside stands %v, sent was %v", got, want)
 	}
 }
 

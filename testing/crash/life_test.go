@@ -42,6 +42,9 @@ func newWorld(t rapid.TB, s *suite) *world {
 	if err == nil {
 		err = os.Mkdir(w.state, 0o700)
 	}
+	if err == nil {
+		err = w.openDestinations()
+	}
 	if err == nil && s.cache != "" {
 		err = copyAll(s.cache, filepath.Join(w.state, "cache"), os.Link)
 	}
@@ -49,6 +52,19 @@ func newWorld(t rapid.TB, s *suite) *world {
 		t.Fatalf("make a world: %v", err)
 	}
 	return w
+}
+
+// openDestinations makes the places that accepted results may leave for.
+func (w *world) openDestinations() error {
+	project, reviews := filepath.Join(w.dir, "project"), filepath.Join(w.dir, "reviews")
+	if err := os.Mkdir(reviews, 0o755); err != nil {
+		return err
+	}
+	if err := copyAll(w.suite.project, project, copyFile); err != nil {
+		return err
+	}
+	list := fmt.Sprintf("kind: writ.outbox_destinations.v1\nrepositories: [{name: project, path: %s}]\nreview: [{name: reviews, path: %s}]\n", project, reviews)
+	return os.WriteFile(filepath.Join(w.state, "outbox.yaml"), []byte(list), 0o600)
 }
 
 // life is one run of writ, from its start to its end.
@@ -86,7 +102,7 @@ func (w *world) live(t rapid.TB, sc scenario, p plug) life {
 	t.Helper()
 	log := filepath.Join(w.dir, fmt.Sprintf("passed-%d", len(w.lives)+1))
 	cmd := exec.Command(w.writ, "run", "--state", w.state, filepath.Join(w.suite.orders, filepath.FromSlash(sc.order)))
-	cmd.Env = []string{"WRIT_DIST=" + w.suite.dist, "TMPDIR=" + w.temp, "TERM=dumb", "WRIT_KILLPOINTS_LOG=" + log}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "WRIT_DIST=" + w.suite.dist, "TMPDIR=" + w.temp, "TERM=dumb", "WRIT_KILLPOINTS_LOG=" + log}
 	if p.at != "" {
 		cmd.Env = append(cmd.Env, "WRIT_KILL_AT="+p.at)
 	}

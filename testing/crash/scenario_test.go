@@ -35,6 +35,7 @@ func scenarios() []scenario {
 		{name: "timeout", order: "timeout.yaml", status: 21},
 		{name: "cancelled", order: "loop.yaml", status: 23, interrupt: "writ: prepare: applied"},
 		{name: "dies", order: "dies.yaml", status: 20},
+		{name: "sends", order: "sends.yaml"},
 		{name: "liestart", order: "liestart.yaml", status: 20},
 		{name: "abandons", order: "small.yaml", after: "commit.after/attempt=reserved,order=submitted+reserved#1"},
 		{name: "recovers", order: "small.yaml", after: "run.after/launch#1"},
@@ -59,6 +60,18 @@ func writeOrders(t *testing.T, dir string) {
 		books = append(books, fmt.Sprintf(`{"title": "Book %d of a long shelf, so that the result is larger than a blob", "author": "nobody", "year": %d, "pages": 9, "shelf": "coast", "isbn": %d}`, i, 1000+i, i+1))
 	}
 	write(t, filepath.Join(dir, "large", "data", "books-c.json"), "["+strings.Join(books, ",\n")+"]\n")
+	write(t, filepath.Join(dir, "sends.yaml"), `kind: writ.workorder.v1
+title: For review
+mode: proposal
+role: operator
+environment: {provider: wasm}
+tool: {name: textstat, arguments: [--input, docs]}
+inputs: [{name: docs, source: corpus-report/docs}]
+outputs: {max_count: 1, max_bytes: 100000, paths: [{path: report.json, media_type: application/json}]}
+proposals:
+  - {purpose: report, effector: branch, destination: "repo:project"}
+  - {purpose: packet, effector: review_packet, destination: "folder:reviews"}
+`)
 	order := func(name, tool, rest string) {
 		write(t, filepath.Join(dir, name), "kind: writ.workorder.v1\ntitle: "+name+"\nmode: observe\nrole: analyst\ntool: "+tool+"\n"+
 			"outputs: {max_count: 1, max_bytes: 1000, paths: [{path: ok, media_type: text/plain, required: false}]}\n"+rest)

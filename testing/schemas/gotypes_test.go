@@ -78,6 +78,8 @@ func goTypes() map[string]reflect.Type {
 		"event/completion":           reflect.TypeFor[protocol.CompletionReport](),
 		"event/descriptor":           reflect.TypeFor[workorder.Descriptor](),
 		"event/failure":              reflect.TypeFor[kernel.Failure](),
+		"event/effect_proposal":      reflect.TypeFor[kernel.Proposed](),
+		"event/sending":              reflect.TypeFor[kernel.Begun](),
 		"event/fenced":               reflect.TypeFor[kernel.Fenced](),
 		"event/intent":               reflect.TypeFor[operation.Intent](),
 		"event/policy":               reflect.TypeFor[attemptbundle.Policy](),
@@ -154,7 +156,6 @@ func unwritten() map[string][]byte {
 		"event/budget_ceiling":    []byte(`{"ceiling":{}}`),
 		"event/budget_settlement": []byte(`{"reservation":"","used":{},"returned":{}}`),
 		"event/drawn":             []byte(`{"reservation":"","budget":{}}`),
-		"event/effect_proposal":   []byte(`{"attempt":"","kind":"","effect_class":"","destination":"","content":""}`),
 		"event/lease":             []byte(`{"until":{"domain":"","unix_ms":1}}`),
 		"event/usage":             []byte(`{"operation":"","receipt":"","used":{},"complete":true}`),
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/lifecycle"
+	"github.com/writ-runtime/writ/go/outbox"
 )
 
 // Whatever is written to a journal matches its schema, and nothing that differs from it
@@ -149,6 +150,8 @@ func blobKind(t testing.TB, mediaType string, raw []byte) string {
 		return "writ.decision.v1"
 	case "application/vnd.writ.artifact-manifest+json":
 		return "writ.artifact_manifest.v1"
+	case outbox.MediaType:
+		return outbox.ProposalKind
 	case "application/vnd.writ.package+json":
 		if kind, ok := decode(t, raw).(map[string]any); ok {
 			return kind["kind"].(string)

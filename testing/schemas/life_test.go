@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/writ-runtime/writ/go/artifact"
+	"github.com/writ-runtime/writ/go/attemptbundle"
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/capability"
 	"github.com/writ-runtime/writ/go/environment"
@@ -19,6 +20,7 @@ import (
 	"github.com/writ-runtime/writ/go/ledger"
 	"github.com/writ-runtime/writ/go/lifecycle"
 	"github.com/writ-runtime/writ/go/operation"
+	"github.com/writ-runtime/writ/go/outbox"
 	"github.com/writ-runtime/writ/go/policy"
 	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/reason"
@@ -32,7 +34,8 @@ const order = `{"kind":"writ.workorder.v1","title":"Count","objective":"Count th
 "executor":"reference-local","environment":{"provider":"wasm","limits":{"memory_bytes":1048576,"wall_ms":1000,"cpu_ms":1000,"processes":1,"files":10,"disk_bytes":1048576}},
 "tool":{"name":"textstat","arguments":["--input","docs"]},"inputs":[{"name":"docs","source":"docs","max_bytes":10,"max_files":1}],
 "outputs":{"schema":"report.schema.json","result":"report.json","max_count":1,"max_bytes":1024,"paths":[{"path":"report.json","media_type":"application/json","required":true}]},
-"actions":[{"action":"model.call","resource":"model:a/b","destination":"host:example.com:443"}],"retention":{"keep":false,"days":1},
+"actions":[{"action":"model.call","resource":"model:a/b","destination":"host:example.com:443"}],
+"proposals":[{"purpose":"report","effector":"review_packet","destination":"folder:reviews","repository":"repo:a","base":"0123456789012345678901234567890123456789","files":["report.json"],"title":"Count","message":"Look."}],"retention":{"keep":false,"days":1},
 "limits":{"calls":1,"retries":1,"repairs":1,"tokens":1,"wall_ms":1,"money":{"amount":1,"currency":"EUR","scale":2}},
 "depends_on":["wo_01939a3c-7c1e-7000-8000-00000000000a"],"checkpoint":{"policy":"none"},"cancellation_deadline_ms":1000,"reconciliation":{"tries":3,"deadline_ms":1000}}`
 
@@ -65,6 +68,8 @@ type life struct {
 	ledger  *ledger.Ledger
 	state   kernel.State
 	permits []ledger.Permit
+	// change is what the bundle is to have beside the fixed one, nil for nothing.
+	change func(*attemptbundle.Bundle)
 	// entries are what the journal holds at the end.
 	entries []journal.Entry
 }
@@ -163,7 +168,7 @@ func (l *life) activate() {
 		l.t.Fatal(err)
 	}
 	l.next([]journal.Blob{blob("application/vnd.writ.decision+json", decision)},
-		kernel.Activate{Bundle: fixture.Bundle(l.t, l.ledger.Kernel(), l.state.Reserved, nil), NowUnixMilli: fixture.Now})
+		kernel.Activate{Bundle: fixture.Bundle(l.t, l.ledger.Kernel(), l.state.Reserved, l.change), NowUnixMilli: fixture.Now})
 }
 
 // start settles what activate began, and begins start and launch.
@@ -232,10 +237,50 @@ func finished(t testing.TB) *life {
 	return l.finish()
 }
 
+// sent is the way of an attempt of whose result something leaves, or is withdrawn, or is
+// not allowed any more.
+func sent(t testing.TB) *life {
+	t.Helper()
+	l := newLife(t)
+	l.change = func(b *attemptbundle.Bundle) {
+		b.Mode = capability.Proposal
+		for _, purpose := range []string{"denied", "report", "withdrawn"} {
+			b.Proposals = append(b.Proposals, workorder.Proposal{
+				Purpose: purpose, Effector: operation.Publish, Destination: "folder:releases", Files: []string{"report.json"}, Title: "Count", Message: "Look.",
+			})
+		}
+	}
+	l.complete()
+	frozen := freeze(t)
+	settled := []kernel.Command{l.run(0, operation.Done(frozen.Result)), l.run(1, operation.Done(protocol.CollectResult{Manifest: frozen.Result.Manifest}))}
+	preview, err := l.ledger.Kernel().Decide(l.state, settled...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := artifact.Open(t.TempDir(), nil, artifact.Options{Write: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	proposals, blobs, err := outbox.Compose(t.Context(), store, preview.State, frozen.Manifest, fixed{}.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.next(append(frozen.Blobs, blobs...), append(settled, kernel.Accept{Proposals: proposals})...)
+	l.remove()
+	l.turn(nil, kernel.Send{Purpose: "report", Place: fixture.Digest("place")})
+	l.turn(nil, l.run(0, operation.Refused(operation.NotApplied, reason.New(reason.OutboxFull, "no space is left", "", ""))))
+	l.turn(nil, kernel.Send{Purpose: "report", Place: fixture.Digest("place")})
+	l.turn(nil, l.run(0, operation.Done(protocol.PublicationResult{Destination: proposals[0].Destination, Name: string(fixture.Attempt) + ".report", Content: fixture.Digest("content"), Files: 1, Bytes: 2})))
+	l.turn(nil, kernel.Withdraw{Purpose: "withdrawn", CancelRequested: kernel.CancelRequested{Reason: "not now"}})
+	l.turn(nil, kernel.DenySending{Purpose: "denied", Blocked: kernel.Blocked{Decision: fixture.Digest("decision"), Code: reason.CapabilityNotGranted, Why: "not any more"}})
+	return l.finish()
+}
+
 // lives are the ways that an attempt can go, so that each body of an event is written.
 func lives() map[string]func(t testing.TB) *life {
 	return map[string]func(t testing.TB) *life{
 		"finished": finished,
+		"sent":     sent,
 		"denied": func(t testing.TB) *life {
 			l := newLife(t)
 			l.submit()

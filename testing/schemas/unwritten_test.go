@@ -30,7 +30,6 @@ func TestUnwrittenEventsCanBeWritten(t *testing.T) {
 		"dependency":           fmt.Sprintf(`{"code":"kernel.not_ready","why":"it waits","on":[{"work_order":%q,"state":"active"}]}`, fixture.WorkOrder),
 		"disposition":          fmt.Sprintf(`{"operation":%q,"disposition":"confirmed_absent","evidence":%q,"expected_version":4,"principal":"uid:1000","reason":"the other side has none"}`, key, digest),
 		"drawn":                fmt.Sprintf(`{"reservation":%q,"budget":%s}`, fixture.Reservation, budget),
-		"effect_proposal":      fmt.Sprintf(`{"attempt":%q,"kind":"publish","effect_class":"reconcilable","destination":"output:report.json","content":%q}`, fixture.Attempt, digest),
 		"lease":                `{"until":` + at + `}`,
 		"quarantine":           fmt.Sprintf(`{"delivery":%q,"first":%q,"other":%q}`, delivery, digest, fixture.Digest("other")),
 		"usage":                fmt.Sprintf(`{"operation":%q,"receipt":%q,"used":%s,"complete":false}`, key, digest, used),

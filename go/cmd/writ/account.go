@@ -40,7 +40,9 @@ type account struct {
 	Allowed     []allowance              `json:"allowed"`
 	Outputs     []protocol.ArtifactEntry `json:"outputs"`
 	Omitted     []protocol.Exclusion     `json:"omitted"`
+	Proposals   []proposal               `json:"proposals"`
 	Steps       []step                   `json:"steps"`
+	Receipts    int                      `json:"receipts"`
 	State       string                   `json:"state"`
 	Waits       string                   `json:"waits,omitempty"`
 }
@@ -70,8 +72,9 @@ type step struct {
 
 // account prints what came of an attempt. Its error is the exit status of one that did
 // not succeed.
-func (c *command) account(ctx context.Context, h *host.Host, s kernel.State, a *admission.Admitted) error {
+func (c *command) account(ctx context.Context, h *host.Host, s kernel.State, a *admission.Admitted, sent map[string]dispatcher.Sent) error {
 	acc := newAccount(s, a.Decision)
+	acc.Proposals = newProposals(s, sent)
 	acc.State = c.state
 	if plan, err := h.Ledger.Kernel().Next(s); err == nil {
 		acc.Waits = plan.Wait
@@ -87,7 +90,7 @@ func (c *command) account(ctx context.Context, h *host.Host, s kernel.State, a *
 	if acc.Conclusion != workorder.Succeeded {
 		return concluded{exitOf(s)}
 	}
-	return nil
+	return unsent(acc.Proposals)
 }
 
 // newAccount gathers what the state and the decision say.
@@ -118,11 +121,15 @@ func newAccount(s kernel.State, d policy.Record) *account {
 		acc.Allowed = append(acc.Allowed, allowance{g.Action, g.Resource.String(), rules, why})
 	}
 	for _, o := range s.Operations() {
+		if o.Intent.Kind.OfOutbox() {
+			continue
+		}
 		acc.Steps = append(acc.Steps, step{
 			Operation: o.Intent.Key, Kind: o.Intent.Kind, Knowledge: o.Record.Outcome.Knowledge,
 			Micros: o.ElapsedMicros, Receipt: canonical.Sum(o.Record.Receipt),
 		})
 	}
+	acc.Receipts = len(s.Operations())
 	slices.SortStableFunc(acc.Steps, func(a, b step) int { return place(a.Kind) - place(b.Kind) })
 	return acc
 }
@@ -158,6 +165,7 @@ func (a *account) write(w io.Writer, s style) {
 	}
 	section(w, s, "produced", few(columns(outputs), "writ artifacts list "+string(a.Attempt))...)
 	section(w, s, "left", a.left()...)
+	section(w, s, "sent", proposalLines(a.Proposals, s)...)
 	var steps []string
 	for _, st := range a.Steps {
 		text := fmt.Sprintf("%s %s", st.Kind, duration(st.Micros))
@@ -167,7 +175,7 @@ func (a *account) write(w io.Writer, s style) {
 		steps = append(steps, text)
 	}
 	section(w, s, "steps", wrap(steps, 78)...)
-	section(w, s, "receipts", fmt.Sprintf("%d in %s", len(a.Steps), a.State),
+	section(w, s, "receipts", fmt.Sprintf("%d in %s", a.Receipts, a.State),
 		"writ receipts "+string(a.Attempt), "writ explain "+string(a.Attempt))
 	if a.Waits != "" {
 		section(w, s, "waits", a.Waits)

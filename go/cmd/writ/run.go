@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/writ-runtime/writ/go/admission"
+	"github.com/writ-runtime/writ/go/dispatcher"
 	"github.com/writ-runtime/writ/go/host"
 	"github.com/writ-runtime/writ/go/ingress"
 	"github.com/writ-runtime/writ/go/kernel"
@@ -44,7 +45,7 @@ func (c *command) run(ctx context.Context, file string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
-	if err := c.reconcile(ctx, h); err != nil {
+	if err := c.reconcile(ctx, h, c.tellSent); err != nil {
 		return err
 	}
 	door, err := h.OpenDoor(context.WithoutCancel(ctx))
@@ -64,9 +65,11 @@ func (c *command) run(ctx context.Context, file string) (err error) {
 	if err != nil {
 		return err
 	}
-	state, err := c.carryOut(ctx, h, admitted, accepted)
+	sent := map[string]dispatcher.Sent{}
+	watch := func(s dispatcher.Sent) { sent[s.Purpose] = s }
+	state, err := c.carryOut(ctx, h, admitted, accepted, watch)
 	for err == nil && state.Retry != nil && c.pause(ctx, state) {
-		admitted, state, err = c.again(ctx, h, state.WorkOrder, accepted)
+		admitted, state, err = c.again(ctx, h, state.WorkOrder, accepted, watch)
 	}
 	if errors.As(err, &denied) {
 		return c.denied(denied)
@@ -74,7 +77,7 @@ func (c *command) run(ctx context.Context, file string) (err error) {
 	if err != nil {
 		return err
 	}
-	return c.account(context.WithoutCancel(ctx), h, state, admitted)
+	return c.account(context.WithoutCancel(ctx), h, state, admitted, sent)
 }
 
 // pause waits until the next attempt may begin. It returns false when a person asked to
@@ -112,8 +115,8 @@ func (c *command) load(file string) (*schema.Document, string, error) {
 }
 
 // reconcile closes what an earlier life left open, and says so.
-func (c *command) reconcile(ctx context.Context, h *host.Host) error {
-	closed, err := h.Reconcile(context.WithoutCancel(ctx))
+func (c *command) reconcile(ctx context.Context, h *host.Host, sent func(dispatcher.Sent)) error {
+	closed, err := h.Reconcile(context.WithoutCancel(ctx), host.Watch{Sent: sent})
 	for _, one := range closed {
 		c.tellClosed(one)
 	}
@@ -121,20 +124,20 @@ func (c *command) reconcile(ctx context.Context, h *host.Host) error {
 }
 
 // carryOut supervises the attempt, and shows its progress.
-func (c *command) carryOut(ctx context.Context, h *host.Host, a *admission.Admitted, accepted ingress.Accepted) (kernel.State, error) {
+func (c *command) carryOut(ctx context.Context, h *host.Host, a *admission.Admitted, accepted ingress.Accepted, sent func(dispatcher.Sent)) (kernel.State, error) {
 	p := c.progress()
 	defer p.end()
 	defer context.AfterFunc(ctx, p.cancelling)()
-	return h.CarryOut(ctx, a, accepted, host.Watch{Step: p.step, Log: c.relay})
+	return h.CarryOut(ctx, a, accepted, host.Watch{Step: p.step, Sent: sent, Log: c.relay})
 }
 
 // again makes the next attempt at a work order, and shows its progress.
-func (c *command) again(ctx context.Context, h *host.Host, id workorder.ID, accepted ingress.Accepted) (admitted *admission.Admitted, _ kernel.State, err error) {
+func (c *command) again(ctx context.Context, h *host.Host, id workorder.ID, accepted ingress.Accepted, sent func(dispatcher.Sent)) (admitted *admission.Admitted, _ kernel.State, err error) {
 	p := c.progress()
 	defer p.end()
 	defer context.AfterFunc(ctx, p.cancelling)()
 	step, err := h.Attempt(ctx, id, accepted, host.Watch{
-		Begin: func(a *admission.Admitted) { admitted = a; c.tellBegun(a) }, Step: p.step, Log: c.relay,
+		Begin: func(a *admission.Admitted) { admitted = a; c.tellBegun(a) }, Step: p.step, Sent: sent, Log: c.relay,
 	})
 	return admitted, step.State, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -32,7 +33,7 @@ func (c *command) serve(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
-	if err := c.reconcile(ctx, h); err != nil {
+	if err := c.reconcile(ctx, h, c.tellSent); err != nil {
 		return err
 	}
 	door, err := h.OpenDoor(context.WithoutCancel(ctx))
@@ -55,7 +56,19 @@ func (c *command) serve(ctx context.Context) (err error) {
 		case <-timer.C:
 		}
 		timer.Stop()
+		if err := c.drain(ctx, h); err != nil {
+			return err
+		}
 	}
+}
+
+// drain sends what waits: what it waited for may have come.
+func (c *command) drain(ctx context.Context, h *host.Host) error {
+	accepted, err := h.Accept(ingress.Tick, nil)
+	if err != nil {
+		return err
+	}
+	return h.Drain(ctx, accepted, host.Watch{Sent: c.tellSent})
 }
 
 // longest is how long a host sleeps that has nothing to wait for.
@@ -67,7 +80,7 @@ func (c *command) serveTick(ctx context.Context, h *host.Host) (time.Duration, e
 	if err != nil {
 		return 0, err
 	}
-	steps, err := h.Tick(ctx, accepted, host.Watch{Begin: c.tellBegun, Log: c.relay})
+	steps, err := h.Tick(ctx, accepted, host.Watch{Begin: c.tellBegun, Log: c.relay, Sent: c.tellSent})
 	pause := longest
 	for _, s := range steps {
 		c.tellStep(s)
@@ -92,6 +105,11 @@ func (c *command) tellStep(s dispatcher.Step) {
 	case r != nil:
 		c.note("%s ended %s: %s", s.Attempt, r.Conclusion, plain(r.Detail))
 	}
+}
+
+// tellSent says on standard error what became of a proposal.
+func (c *command) tellSent(s dispatcher.Sent) {
+	c.note("%s: %s", s.Attempt, strings.Join(newProposal(s).lines(style{}), " "))
 }
 
 // note says something on standard error, unless a program reads.

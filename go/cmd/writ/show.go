@@ -35,7 +35,9 @@ type shown struct {
 	projection.Attempt
 	Bundle  canonical.Digest         `json:"bundle,omitempty"`
 	Outputs []protocol.ArtifactEntry `json:"outputs"`
-	Events  []shownEvent             `json:"events"`
+	// Proposals are what was to leave of the accepted result.
+	Proposals []proposal   `json:"proposals"`
+	Events    []shownEvent `json:"events"`
 }
 
 type shownEvent struct {
@@ -60,7 +62,7 @@ func (c *command) show(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	out := shown{Attempt: row}
+	out := shown{Attempt: row, Proposals: newProposals(s, nil)}
 	if s.Bundle != nil {
 		out.Bundle = s.Bundle.Digest()
 	}
@@ -112,6 +114,7 @@ func (o shown) write(w io.Writer, s style) {
 		outputs = append(outputs, []string{plain(e.Path), size(e.Size), string(e.Digest)})
 	}
 	section(w, s, "outputs", few(columns(outputs), "writ artifacts list "+string(o.ID))...)
+	section(w, s, "sent", proposalLines(o.Proposals, s)...)
 	fmt.Fprintln(w)
 	writeEvents(w, s, o.Events)
 }
@@ -129,6 +132,9 @@ func writeEvents(w io.Writer, s style, events []shownEvent) {
 		if e.Subject.Machine() == kernel.OperationMachine {
 			parts := strings.Split(e.Subject.ID(), "/")
 			about = strings.Join(parts[max(0, len(parts)-2):], "/")
+		}
+		if e.Subject.Machine() == kernel.OutboxMachine {
+			_, about, _ = strings.Cut(e.Subject.ID(), "/")
 		}
 		rows = append(rows, []string{s.faint(at), s.faint(turn), string(e.Family), about})
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -34,6 +35,8 @@ func (c *command) tickCommand() *cobra.Command {
 type ticked struct {
 	Tick  string     `json:"tick"`
 	Steps []tickStep `json:"steps"`
+	// Sent is what became of the proposals of accepted results.
+	Sent []sentProposal `json:"sent"`
 }
 
 type tickStep struct {
@@ -54,7 +57,9 @@ func (c *command) tick(ctx context.Context, wake string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
-	if err := c.reconcile(ctx, h); err != nil {
+	sent := []sentProposal{}
+	keep := func(s dispatcher.Sent) { sent = append(sent, sentProposal{s.Attempt, newProposal(s)}) }
+	if err := c.reconcile(ctx, h, keep); err != nil {
 		return err
 	}
 	door, err := h.OpenDoor(context.WithoutCancel(ctx))
@@ -66,8 +71,8 @@ func (c *command) tick(ctx context.Context, wake string) (err error) {
 	if err != nil {
 		return err
 	}
-	steps, err := h.Tick(ctx, accepted, host.Watch{Begin: c.tellBegun, Log: c.relay})
-	out := ticked{Tick: accepted.Receipt.ID, Steps: []tickStep{}}
+	steps, err := h.Tick(ctx, accepted, host.Watch{Begin: c.tellBegun, Log: c.relay, Sent: keep})
+	out := ticked{Tick: accepted.Receipt.ID, Steps: []tickStep{}, Sent: sent}
 	for _, s := range steps {
 		out.Steps = append(out.Steps, newTickStep(s))
 	}
@@ -92,7 +97,7 @@ func newTickStep(s dispatcher.Step) tickStep {
 }
 
 func (t ticked) write(w io.Writer, s style) {
-	if len(t.Steps) == 0 {
+	if len(t.Steps)+len(t.Sent) == 0 {
 		fmt.Fprintln(w, "Nothing waits.")
 		return
 	}
@@ -115,6 +120,9 @@ func (t ticked) write(w io.Writer, s style) {
 			name = string(step.WorkOrder)
 		}
 		rows = append(rows, []string{name, what})
+	}
+	for _, sent := range t.Sent {
+		rows = append(rows, []string{string(sent.Attempt), strings.Join(sent.lines(s), " ")})
 	}
 	for _, line := range columns(rows) {
 		fmt.Fprintln(w, line)
