@@ -78,6 +78,9 @@ func (d *Dispatcher) Tick(ctx context.Context, accepted ingress.Accepted, carry 
 func (d *Dispatcher) step(ctx context.Context, index *projection.Index, o projection.Order, accepted ingress.Accepted, carry Carry) (Step, error) {
 	if a := index.Attempt(o.Last); a != nil && !d.Ledger.Kernel().Transitions().Latest(kernel.AttemptMachine).Terminal(a.State) {
 		return Step{Attempt: o.Last, Waits: "its attempt, which is " + string(a.State)}, nil
+	} else if a != nil && a.State == "unknown_terminal" && !a.Terminal(d.Ledger.Kernel().Transitions()) {
+		// Something of it may live, whatever a person says: none begins beside it.
+		return Step{Attempt: o.Last, Waits: "a person, who ends what bears the name of its attempt: the environment of that is " + string(a.Environment)}, nil
 	}
 	if dep := d.Ledger.Kernel().Depends(o.ID, o.DependsOn, index.Look); dep != nil {
 		return d.depend(ctx, o.ID, *dep, accepted)

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/lifecycle"
@@ -40,7 +41,7 @@ type Disposition struct {
 func (c Dispose) decide(d *decision) error {
 	o, ok := d.state.operations[c.Operation]
 	sending := ok && o.Intent.Kind.OfOutbox()
-	if !sending && (!d.in(AttemptMachine, "unknown_terminal") || !d.in(WorkOrderMachine, "unknown_terminal")) {
+	if !sending && !d.in(AttemptMachine, "unknown_terminal") {
 		return wrongState(string(d.state.Attempt), "only an attempt that ended unknown waits for a person's disposition")
 	}
 	if at := d.state.Of(WorkOrderMachine).Version; c.ExpectedVersion != at {
@@ -59,6 +60,9 @@ func (c Dispose) decide(d *decision) error {
 	if sending {
 		return d.disposeSending(o, c.Disposition, g)
 	}
+	if err := d.inDoubt(o); err != nil {
+		return err
+	}
 	for _, key := range d.covered(o) {
 		if err := d.emit(operationSubject(key), lifecycle.Family("operation."+c.Disposition.Disposition), c.Disposition, g); err != nil {
 			return err
@@ -67,18 +71,73 @@ func (c Dispose) decide(d *decision) error {
 	if err := d.of("attempt.disposed", c.Disposition, g); err != nil {
 		return err
 	}
-	if open := d.undisposed(); open != "" {
-		return nil // The work order waits for the disposition of that one too.
+	if d.undisposed() {
+		return nil // The work order waits for the disposition of what is left too.
 	}
-	if err := d.of(lifecycle.Family("work_order."+c.Disposition.Disposition), c.Disposition, g); err != nil {
+	return d.disposed()
+}
+
+// inDoubt refuses a disposition of what is not in doubt. The provision stands for the
+// environment: where that ended unknown a person has to say what became of it, and may say
+// so again once its removal was given up.
+func (d *decision) inDoubt(o Operation) error {
+	open := d.in(WorkOrderMachine, "unknown_terminal")
+	environment := o.Intent.Kind == operation.Provision && d.state.Doubted
+	switch {
+	case open && (o.State == "unknown" || environment && d.state.looked() == 0):
+		return nil
+	case !environment:
+		return wrongState(string(o.Intent.Key), "what became of the operation is not in doubt: it is "+string(o.State))
+	}
+	plan, err := d.kernel.Next(d.state)
+	if err != nil {
 		return err
 	}
-	if c.Disposition.Disposition != ConfirmedApplied {
-		return nil
+	if plan.Wait == "" {
+		return wrongState(string(o.Intent.Key), "a person has said already what became of the environment")
 	}
-	// The owning reducer of an effect without outputs: the order is applied, by what the
-	// attempt came to and the person found.
-	return d.reduceResult(g.Digest)
+	return nil
+}
+
+// looked counts how often a person has said what became of the environment.
+func (s State) looked() int {
+	n := 0
+	for _, c := range s.Dispositions {
+		if c.Operation.Kind() == operation.Provision {
+			n++
+		}
+	}
+	return n
+}
+
+// disposed ends the ambiguity of the work order by all that people have said of its
+// attempt. The hardest counts, in whatever order it was said: what was given up stays
+// unknown, and where one effect took place nothing is done again.
+func (d *decision) disposed() error {
+	rank := []string{ConfirmedAbsent, ConfirmedApplied, AbandonedUnknown}
+	hardest := slices.MaxFunc(d.state.Dispositions, func(a, b Disposition) int {
+		return slices.Index(rank, a.Disposition) - slices.Index(rank, b.Disposition)
+	})
+	g, err := report("AmbiguousEffectDisposition", hardest)
+	if err != nil {
+		return err
+	}
+	if !d.in(WorkOrderMachine, "unknown_terminal") {
+		return nil // A person looked once more, so that it is tried again to remove what is left.
+	}
+	if err := d.of(lifecycle.Family("work_order."+hardest.Disposition), hardest, g); err != nil {
+		return err
+	}
+	switch {
+	case hardest.Disposition == ConfirmedApplied:
+		// The owning reducer of an effect without outputs: the order is applied, by what the
+		// attempt came to and the person found.
+		return d.reduceResult(g.Digest)
+	case hardest.Disposition == ConfirmedAbsent && d.state.CancelReason != "":
+		// Somebody wanted it to stop, and nothing of it took place.
+		return CancelOrder{CancelRequested{Reason: d.state.CancelReason}}.decide(d)
+	}
+	return nil
 }
 
 // covered returns the operations without a known outcome that a disposition speaks for:
@@ -96,13 +155,13 @@ func (d *decision) covered(named Operation) []operation.Key {
 	return keys
 }
 
-// undisposed returns an operation whose effect nobody could ask about and no person has
-// judged, empty if there is none.
-func (d *decision) undisposed() operation.Key {
-	for _, o := range d.state.Operations() {
-		if o.State == "unknown" && o.Record.Outcome.Code != reason.OperationDissolved {
-			return o.Intent.Key
-		}
+// undisposed reports whether something is in doubt of which no person has said what became
+// of it: an operation, or the environment.
+func (d *decision) undisposed() bool {
+	if d.state.Doubted && d.state.looked() == 0 {
+		return true
 	}
-	return ""
+	return slices.ContainsFunc(d.state.Operations(), func(o Operation) bool {
+		return o.State == "unknown" && o.Record.Outcome.Code != reason.OperationDissolved && !o.Intent.Kind.OfOutbox()
+	})
 }

@@ -102,7 +102,7 @@ func (k Kernel) remove(s State) (Plan, error) {
 		}
 	}
 	// A person who has looked gives it as many tries again.
-	if max := s.Bundle.Bundle().Reconciliation.Tries * (1 + s.Disposed); int64(tries) >= max {
+	if max := s.Bundle.Bundle().Reconciliation.Tries * int64(1+s.looked()); int64(tries) >= max {
 		return Plan{Wait: fmt.Sprintf("a person: %d tries to destroy %s failed", tries, s.Resource)}, nil
 	}
 	destroy := want{operation.Destroy, purposeMain}

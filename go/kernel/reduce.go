@@ -156,6 +156,8 @@ func (k Kernel) absorb(s *State, e lifecycle.Event, body any) error {
 			return err
 		}
 		s.Failure = f
+	case "environment.unknown_terminal":
+		s.Doubted = true
 	case "outbox.proposed":
 		var p Proposed
 		if err := into(body, e.Body, &p); err != nil {
@@ -190,7 +192,11 @@ func (k Kernel) absorb(s *State, e lifecycle.Event, body any) error {
 		p.code, p.why = reason.AttemptCancelled, c.Reason
 		s.proposed[e.Subject] = p
 	case "attempt.disposed":
-		s.Disposed++
+		var c Disposition
+		if err := into(body, e.Body, &c); err != nil {
+			return err
+		}
+		s.Dispositions = append(s.Dispositions, c)
 	case "attempt.fenced":
 		var f Fenced
 		if err := into(body, e.Body, &f); err != nil {

@@ -69,8 +69,10 @@ type State struct {
 	CancelReason string
 	// Result is nil until the attempt came to something.
 	Result *workorder.Result
-	// Disposed counts the dispositions that people made of the attempt's ambiguities.
-	Disposed int64
+	// Doubted says that the environment ended unknown: something of it may have been alive.
+	Doubted bool
+	// Dispositions are those that people made of the attempt's ambiguities, in their order.
+	Dispositions []Disposition
 	// Failure is the first failure, loss or doubt that was recorded, nil if there is none.
 	Failure *Failure
 	// Blocked says why the work order waits; empty when it does not.
@@ -182,6 +184,7 @@ func (s State) clone() State {
 	s.evidence = maps.Clone(s.evidence)
 	s.operations = maps.Clone(s.operations)
 	s.proposed = maps.Clone(s.proposed)
+	s.Dispositions = slices.Clip(s.Dispositions)
 	if s.standings == nil {
 		s.standings = map[lifecycle.Subject]Standing{}
 		s.evidence = map[string]canonical.Digest{}
