@@ -76,17 +76,19 @@ func (d *Dispatcher) Tick(ctx context.Context, accepted ingress.Accepted, carry 
 
 // step attempts one work order, or says what it waits for.
 func (d *Dispatcher) step(ctx context.Context, index *projection.Index, o projection.Order, accepted ingress.Accepted, carry Carry) (Step, error) {
-	if a := index.Attempt(o.Last); a != nil && !d.Ledger.Kernel().Transitions().Latest(kernel.AttemptMachine).Terminal(a.State) {
+	a := index.Attempt(o.Last)
+	if a != nil && !d.Ledger.Kernel().Transitions().Latest(kernel.AttemptMachine).Terminal(a.State) {
 		return Step{Attempt: o.Last, Waits: "its attempt, which is " + string(a.State)}, nil
-	} else if a != nil && a.State == "unknown_terminal" && !a.Terminal(d.Ledger.Kernel().Transitions()) {
-		// Something of it may live, whatever a person says: none begins beside it.
-		return Step{Attempt: o.Last, Waits: "a person, who ends what bears the name of its attempt: the environment of that is " + string(a.Environment)}, nil
 	}
 	if dep := d.Ledger.Kernel().Depends(o.ID, o.DependsOn, index.Look); dep != nil {
 		return d.depend(ctx, o.ID, *dep, accepted)
 	}
 	switch o.State {
 	case "submitted", "ready", "blocked_dependency":
+		if a != nil && a.State == "unknown_terminal" && !a.Terminal(d.Ledger.Kernel().Transitions()) {
+			// Something of it may live, whatever a person says: none begins beside it.
+			return Step{Attempt: o.Last, Waits: "a person, who ends what bears the name of its last attempt: that environment is " + string(a.Environment)}, nil
+		}
 	case "retry_wait":
 		if now := d.Ledger.Now(); !now.Reached(o.Retry.NotBefore) {
 			return Step{Waits: "its next attempt, after a pause", Until: o.Retry.NotBefore}, nil
