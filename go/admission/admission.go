@@ -95,9 +95,9 @@ func (a *Admission) Admit(ctx context.Context, doc *schema.Document, origin stri
 	return a.prepare(ctx, o, kernel.State{}, submit.ID, accepted, submit)
 }
 
-// Submit records a work order for a later attempt. A document that cannot be carried out
+// Submit records a work order for a later attempt, in the turn that around makes of it. A document that cannot be carried out
 // is refused before anything is recorded.
-func (a *Admission) Submit(ctx context.Context, doc *schema.Document, origin string, accepted ingress.Accepted) (kernel.State, error) {
+func (a *Admission) Submit(ctx context.Context, doc *schema.Document, origin string, accepted ingress.Accepted, around ingress.Around) (kernel.State, error) {
 	o, err := a.resolve(ctx, doc, origin, nil)
 	if err != nil {
 		return kernel.State{}, err
@@ -107,7 +107,7 @@ func (a *Admission) Submit(ctx context.Context, doc *schema.Document, origin str
 		return kernel.State{}, err
 	}
 	opened, err := a.Ledger.CommitOrder(context.WithoutCancel(ctx), kernel.State{}, submit.ID, ledger.Turn{
-		Commands: []kernel.Command{submit}, Blobs: append(o.blobs, accepted.Blob),
+		Commands: around(submit), Blobs: append(o.blobs, accepted.Blob),
 		Actor: accepted.Receipt.Principal, Cause: accepted.Receipt.ID,
 	})
 	return opened.State, err

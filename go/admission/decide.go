@@ -28,6 +28,17 @@ func (a *Admission) decide(ctx context.Context, in policy.Input, provider enviro
 	return a.Policies.Conclude(in, d, support(provider.Capabilities(), in.Requested), a.Broker.Offer(deployment, in.Requested)), nil
 }
 
+// Changed reports whether the policies of today are others than those of a recorded
+// decision: only then can deciding again come to anything else.
+func (a *Admission) Changed(ctx context.Context, decision canonical.Digest) (bool, error) {
+	raw, err := a.Artifacts.Read(ctx, decision, artifact.MaxDocument)
+	if err != nil {
+		return false, err
+	}
+	was, err := policy.ParseRecord(raw)
+	return err == nil && !slices.Equal(was.Policies, a.Policies.Digests()), err
+}
+
 // Reconsider decides once more on what an attempt was granted, under the policies of today:
 // what leaves later is judged when it leaves. It comes with the blobs that keep the record.
 func (a *Admission) Reconsider(ctx context.Context, s kernel.State) (policy.Record, canonical.Digest, []journal.Blob, error) {

@@ -27,6 +27,8 @@ type Dispatcher struct {
 	Providers environment.Providers
 	// Admission prepares attempts; a dispatcher that only closes needs none.
 	Admission *admission.Admission
+	// Desk decides what was received and not decided yet; nil decides nothing.
+	Desk *ingress.Desk
 	// Shadow is where what was accepted in the shadow namespace goes.
 	Shadow *outbox.Shadow
 }
@@ -44,14 +46,30 @@ type Closed struct {
 // supervisorGone is why an attempt of an earlier life is closed.
 const supervisorGone = "its supervisor ended before the attempt was closed"
 
-// Reconcile closes every attempt that is open: fenced, resolved by name, and closed
-// with its true outcome. It goes on after an attempt that it cannot close; the error is
-// that of a journal of which nothing is known any more.
-func (d *Dispatcher) Reconcile(ctx context.Context, accepted ingress.Accepted) ([]Closed, error) {
+// Reconcile decides what was received, closes every attempt that is open (fenced, resolved
+// by name, and closed with its true outcome), and sends what was accepted and not sent. It
+// goes on after an attempt that it cannot close; the error is that of a journal of which
+// nothing is known any more.
+func (d *Dispatcher) Reconcile(ctx context.Context, accepted ingress.Accepted) ([]Closed, []Sent, error) {
 	index, err := projection.Build(ctx, d.Journal, d.Ledger.Kernel().Transitions())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
+	if d.Desk != nil {
+		// Before the attempts: a command that was given while one ran is about that one.
+		if _, err := d.Desk.Resume(ctx, index.Pending, false); err != nil {
+			return nil, nil, err
+		}
+	}
+	closed, err := d.closeAll(ctx, index, accepted)
+	if err != nil {
+		return closed, nil, err
+	}
+	sent, err := d.drain(ctx, index, accepted)
+	return closed, sent, err
+}
+
+func (d *Dispatcher) closeAll(ctx context.Context, index *projection.Index, accepted ingress.Accepted) ([]Closed, error) {
 	var closed []Closed
 	for _, a := range index.Attempts {
 		if a.Terminal(d.Ledger.Kernel().Transitions()) {

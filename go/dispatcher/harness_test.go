@@ -147,12 +147,12 @@ func (d done) Resolve(context.Context, operation.Intent) operation.Outcome {
 func (l *life) reconcile(providers ...environment.Provider) []dispatcher.Closed {
 	l.t.Helper()
 	l.Reopen()
-	accepted, err := ingress.NewGate("uid:0").Accept("uid:0", ingress.Delivery{ID: "dlv_1", Channel: "cli", Verb: ingress.Reconcile})
+	accepted, err := ingress.NewGate("uid:0").Accept("uid:0", ingress.Delivery{ID: fixture.Delivery(1), Channel: "cli", Verb: ingress.Reconcile})
 	if err != nil {
 		l.t.Fatal(err)
 	}
 	d := dispatcher.Dispatcher{Ledger: l.Ledger, Journal: l.Store, Providers: environment.NewProviders(providers...)}
-	closed, err := d.Reconcile(l.t.Context(), accepted)
+	closed, _, err := d.Reconcile(l.t.Context(), accepted)
 	if err != nil {
 		l.t.Fatal(err)
 	}

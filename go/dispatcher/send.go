@@ -38,6 +38,10 @@ func (d *Dispatcher) Drain(ctx context.Context, accepted ingress.Accepted) ([]Se
 	if err != nil {
 		return nil, err
 	}
+	return d.drain(ctx, index, accepted)
+}
+
+func (d *Dispatcher) drain(ctx context.Context, index *projection.Index, accepted ingress.Accepted) ([]Sent, error) {
 	var all []Sent
 	for _, a := range index.Attempts {
 		if a.Unsent == 0 {

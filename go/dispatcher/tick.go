@@ -44,6 +44,15 @@ func (d *Dispatcher) Tick(ctx context.Context, accepted ingress.Accepted, carry 
 	if err != nil {
 		return nil, err
 	}
+	steps, err := d.attempt(ctx, index, accepted, carry)
+	if err == nil && ctx.Err() == nil && d.Desk != nil {
+		// What woke it before it began is carried out by it.
+		_, err = d.Desk.Resume(ctx, index.Pending, true)
+	}
+	return steps, err
+}
+
+func (d *Dispatcher) attempt(ctx context.Context, index *projection.Index, accepted ingress.Accepted, carry Carry) ([]Step, error) {
 	var steps []Step
 	for i := range index.Orders {
 		o := index.Orders[i]
@@ -90,10 +99,16 @@ func (d *Dispatcher) step(ctx context.Context, index *projection.Index, o projec
 			return Step{Attempt: o.Last, Waits: "a person, who ends what bears the name of its last attempt: that environment is " + string(a.Environment)}, nil
 		}
 	case "retry_wait":
-		if now := d.Ledger.Now(); !now.Reached(o.Retry.NotBefore) {
-			return Step{Waits: "its next attempt, after a pause", Until: o.Retry.NotBefore}, nil
+		now := d.Ledger.Now()
+		clock, err := d.Ledger.Clock(ctx, now.Domain)
+		if err != nil {
+			return Step{}, err
 		}
-		clock, err := d.observe(ctx, accepted)
+		// A clock that stands before the failure went back: waiting for it is waiting for nothing.
+		if due := clock.Due(*o.Retry); !now.Reached(due) && !clock.WentBack(now, o.Retry.Begun()) {
+			return Step{Waits: "its next attempt, after a pause", Until: due}, nil
+		}
+		clock, err = d.observe(ctx, accepted, o.Retry.Begun())
 		switch {
 		case err != nil:
 			return Step{}, err
@@ -101,22 +116,26 @@ func (d *Dispatcher) step(ctx context.Context, index *projection.Index, o projec
 			return Step{Waits: fmt.Sprintf("a person: the clock %s went back or jumped, and is blocked at event %d", clock.Domain, clock.At.Version)}, nil
 		}
 	case "blocked_policy":
-		return Step{Waits: "a change of the policies: " + o.Blocked}, nil
+		changed, err := d.Admission.Changed(ctx, o.Decision)
+		if err != nil || !changed {
+			return Step{Waits: "a change of the policies: " + o.Blocked}, err
+		}
 	default:
 		return Step{Waits: "a person: it is " + string(o.State)}, nil
 	}
 	return d.Attempt(ctx, o.ID, accepted, carry)
 }
 
-// observe records a reading of the host's clock, and returns the clock as it then stands.
-func (d *Dispatcher) observe(ctx context.Context, accepted ingress.Accepted) (kernel.Clock, error) {
+// observe records a reading of the host's clock, and returns the clock as it then stands. seen
+// is one that is recorded with what waits for it.
+func (d *Dispatcher) observe(ctx context.Context, accepted ingress.Accepted, seen lifecycle.Observation) (kernel.Clock, error) {
 	now := d.Ledger.Now()
 	clock, err := d.Ledger.Clock(ctx, now.Domain)
 	if err != nil {
 		return kernel.Clock{}, err
 	}
 	err = d.Ledger.CommitClock(context.WithoutCancel(ctx), clock, ledger.Turn{
-		Commands: []kernel.Command{kernel.ObserveClock{Clock: clock, Now: now}}, Blobs: []journal.Blob{accepted.Blob},
+		Commands: []kernel.Command{kernel.ObserveClock{Clock: clock, Now: now, Seen: seen}}, Blobs: []journal.Blob{accepted.Blob},
 		Actor: accepted.Receipt.Principal, Cause: accepted.Receipt.ID,
 	})
 	if err != nil {
@@ -151,7 +170,7 @@ func (d *Dispatcher) Attempt(ctx context.Context, id workorder.ID, accepted ingr
 		return Step{}, err
 	}
 	if order.Retry != nil {
-		clock, err := d.observe(ctx, accepted)
+		clock, err := d.observe(ctx, accepted, order.Retry.Begun())
 		if err != nil {
 			return Step{}, err
 		}
@@ -173,6 +192,13 @@ func (d *Dispatcher) Attempt(ctx context.Context, id workorder.ID, accepted ingr
 		return Step{}, err
 	}
 	state, err := carry(ctx, admitted, accepted)
+	if err != nil && !doubtful(err) {
+		// Whoever carried it out has given up on it, and nobody else would close it.
+		closed, also := d.close(context.WithoutCancel(ctx), admitted.State.Attempt, accepted)
+		if err = errors.Join(err, also); also == nil {
+			state = closed.State
+		}
+	}
 	d.Ledger.Forget(admitted.State.Attempt)
 	return Step{Attempt: admitted.State.Attempt, State: state}, err
 }

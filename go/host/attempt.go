@@ -119,11 +119,9 @@ func (h *Host) Reconcile(ctx context.Context, w Watch) ([]dispatcher.Closed, err
 	if err != nil {
 		return nil, err
 	}
-	closed, err := h.dispatcher().Reconcile(ctx, accepted)
-	if err != nil {
-		return closed, err
-	}
-	return closed, h.Drain(ctx, accepted, w)
+	closed, sent, err := h.dispatcher().Reconcile(ctx, accepted)
+	w.tell(sent)
+	return closed, err
 }
 
 // Drain sends what was accepted and not sent yet, and asks about what is in doubt.
@@ -153,5 +151,5 @@ func (h *Host) carry(w Watch) dispatcher.Carry {
 }
 
 func (h *Host) dispatcher() *dispatcher.Dispatcher {
-	return &dispatcher.Dispatcher{Ledger: h.Ledger, Journal: h.Journal, Providers: h.providers, Admission: h.Admission, Shadow: h.shadow}
+	return &dispatcher.Dispatcher{Ledger: h.Ledger, Journal: h.Journal, Providers: h.providers, Admission: h.Admission, Desk: h.desk, Shadow: h.shadow}
 }

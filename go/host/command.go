@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"sync"
 
 	"github.com/writ-runtime/writ/go/ingress"
@@ -23,12 +24,15 @@ type CommandAnswer struct {
 // SubmitAnswer is what a submission came to.
 type SubmitAnswer struct {
 	WorkOrder workorder.ID `json:"work_order"`
+	// Replayed says that it had been recorded before.
+	Replayed bool `json:"replayed"`
+	// Ticks says that whoever answered attempts the order by itself.
+	Ticks bool `json:"ticks"`
 }
 
 // Command takes one command of a principal that the channel has authenticated.
 func (h *Host) Command(ctx context.Context, principal string, d ingress.Delivery) (CommandAnswer, error) {
-	desk := &ingress.Desk{Gate: h.gate, Ledger: h.Ledger, Journal: h.Journal, Running: h.ask}
-	answer, err := desk.Handle(ctx, principal, d)
+	answer, err := h.desk.Handle(ctx, principal, d)
 	out := CommandAnswer{Answer: answer}
 	if err == nil && answer.Verb == ingress.Status && answer.Failure == nil {
 		out.Index, err = projection.Build(ctx, h.Journal, h.Ledger.Kernel().Transitions())
@@ -36,22 +40,32 @@ func (h *Host) Command(ctx context.Context, principal string, d ingress.Delivery
 	return out, err
 }
 
+// Wake takes one wake of a principal that the channel has authenticated: the next tick is to
+// carry it out.
+func (h *Host) Wake(ctx context.Context, principal string, d ingress.Delivery) (CommandAnswer, error) {
+	answer, err := h.desk.Wake(ctx, principal, d)
+	return CommandAnswer{Answer: answer}, err
+}
+
 // Door answers the requests of people to a host that holds the state folder.
 type Door struct {
 	host  *Host
 	local *ingress.Local
+	// ticks says that whoever opened the door ticks when it is woken.
+	ticks bool
 	// woken has room for one wake: more of them cause no more than one tick.
 	woken chan string
 	serve sync.WaitGroup
 }
 
-// OpenDoor opens the channel of people on this machine.
-func (h *Host) OpenDoor(ctx context.Context) (*Door, error) {
+// OpenDoor opens the channel of people on this machine. ticks says that its Woken is heard: a
+// door that nobody hears takes no wake, and says of a submission that it waits.
+func (h *Host) OpenDoor(ctx context.Context, ticks bool) (*Door, error) {
 	local, err := ingress.Listen(h.state)
 	if err != nil {
 		return nil, err
 	}
-	d := &Door{host: h, local: local, woken: make(chan string, 1)}
+	d := &Door{host: h, local: local, ticks: ticks, woken: make(chan string, 1)}
 	d.serve.Go(func() { local.Serve(ctx, d.handle) })
 	return d, nil
 }
@@ -77,14 +91,33 @@ func (d *Door) wake(delivery string) {
 func (d *Door) handle(ctx context.Context, principal string, r ingress.Request) (any, error) {
 	switch r.Verb {
 	case ingress.Command:
-		answer, err := d.host.Command(ctx, principal, ingress.Delivery{ID: r.ID, Channel: ingress.LocalChannel, Verb: r.Verb, Content: []byte(r.Content)})
+		delivery := ingress.Delivery{ID: r.ID, Channel: ingress.LocalChannel, Verb: r.Verb, Content: []byte(r.Content)}
+		if in, err := ingress.Parse(r.Content); err == nil && in.Verb == ingress.Wake && d.ticks {
+			answer, err := d.host.Wake(ctx, principal, delivery)
+			if err == nil && answer.Failure == nil && !answer.Replayed {
+				d.wake(r.ID)
+			}
+			return answer, err
+		} else if err == nil && in.Verb == ingress.Wake {
+			return nil, reason.New(reason.JournalLocked, "the state folder is held by a process that carries out one work order and no other", d.host.state,
+				"wake it again once that has ended")
+		}
+		answer, err := d.host.Command(ctx, principal, delivery)
 		if err == nil && answer.Failure == nil && answer.Verb != ingress.Status && !answer.Replayed {
 			d.wake(r.ID)
 		}
 		return answer, err
 	case ingress.Submit:
-		answer, err := d.host.submit(ctx, principal, r)
-		if err == nil {
+		registry, err := schema.Open()
+		if err != nil {
+			return nil, err
+		}
+		doc, err := registry.Load(r.Name, []byte(r.Content), workorder.Kind)
+		if err != nil {
+			return nil, err
+		}
+		answer, err := d.host.Submit(ctx, principal, r.ID, doc, r.Origin)
+		if answer.Ticks = d.ticks; err == nil {
 			d.wake(r.ID)
 		}
 		return answer, err
@@ -92,22 +125,24 @@ func (d *Door) handle(ctx context.Context, principal string, r ingress.Request) 
 	return nil, reason.New(reason.IngressMalformed, fmt.Sprintf("a running host takes no %q", r.Verb), ingress.LocalChannel, "use the writ of the same release")
 }
 
-// submit records a work order that another process has read.
-func (h *Host) submit(ctx context.Context, principal string, r ingress.Request) (SubmitAnswer, error) {
-	registry, err := schema.Open()
+// Submit records a work order, once a delivery. Relative paths of the document are taken from
+// origin, an absolute folder.
+func (h *Host) Submit(ctx context.Context, principal, id string, doc *schema.Document, origin string) (SubmitAnswer, error) {
+	if !filepath.IsAbs(origin) {
+		return SubmitAnswer{}, reason.New(reason.IngressMalformed, "a submission does not say which folder its paths are relative to", id, "name the folder by an absolute path")
+	}
+	delivery := ingress.Delivery{ID: id, Channel: ingress.LocalChannel, Verb: ingress.Submit, Content: doc.Canonical}
+	answer, err := h.desk.Submit(ctx, principal, delivery, func(accepted ingress.Accepted, around ingress.Around) error {
+		_, err := h.Admission.Submit(ctx, doc, origin, accepted, around)
+		return err
+	})
+	if err == nil {
+		err = answer.Refusal()
+	}
 	if err != nil {
 		return SubmitAnswer{}, err
 	}
-	doc, err := registry.Load(r.Name, []byte(r.Content), workorder.Kind)
-	if err != nil {
-		return SubmitAnswer{}, err
-	}
-	accepted, err := h.gate.Accept(principal, ingress.Delivery{ID: r.ID, Channel: ingress.LocalChannel, Verb: r.Verb, Content: doc.Canonical})
-	if err != nil {
-		return SubmitAnswer{}, err
-	}
-	order, err := h.Admission.Submit(ctx, doc, r.Origin, accepted)
-	return SubmitAnswer{WorkOrder: order.WorkOrder}, err
+	return SubmitAnswer{WorkOrder: workorder.ID(answer.Became.Subject.ID()), Replayed: answer.Replayed}, nil
 }
 
 // Ask sends a request to the host that holds a state folder, and decodes its answer. It

@@ -66,6 +66,7 @@ type Host struct {
 	providers environment.Providers
 	ids       *canonical.IDSource
 	gate      ingress.Gate
+	desk      *ingress.Desk
 	shadow    *outbox.Shadow
 
 	// mu guards running, the attempts under way in this process.
@@ -111,6 +112,7 @@ func Open(ctx context.Context, o Options) (_ *Host, err error) {
 	if h.gate, err = ownersGate(o.State); err != nil {
 		return nil, err
 	}
+	h.desk = &ingress.Desk{Gate: h.gate, Ledger: h.Ledger, Journal: h.Journal, Running: h.ask}
 	return h, h.openAdmission(ctx)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"sync"
 
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/journal"
@@ -16,7 +17,7 @@ import (
 	"github.com/writ-runtime/writ/go/workorder"
 )
 
-// Desk takes commands: it records each delivery before it reads it, decides on it, and
+// Desk takes commands and submissions: it records each delivery before it reads it, decides on it, and
 // applies it in one transaction with what it leads to.
 type Desk struct {
 	Gate    Gate
@@ -26,6 +27,10 @@ type Desk struct {
 	// this process. It returns false if there is none, and else once the supervisor has
 	// recorded the commands, or could not.
 	Running func(ctx context.Context, attempt workorder.AttemptID, commands []kernel.Command, blobs []journal.Blob) (bool, error)
+
+	mu sync.Mutex
+	// hearing are the deliveries that are being heard; a channel is closed when its is over.
+	hearing map[string]chan struct{}
 }
 
 // Answer is what a delivery came to.
@@ -54,30 +59,178 @@ func (a Answer) Refusal() error {
 // redelivery answers what the first one came to. The error says that the delivery could
 // not be recorded, or may not be.
 func (k *Desk) Handle(ctx context.Context, principal string, d Delivery) (Answer, error) {
+	c, over, err := k.receive(ctx, principal, d)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer over()
+	if c.answer.Failure != nil || c.answer.Replayed {
+		return c.answer, nil
+	}
+	return c.decide(context.WithoutCancel(ctx))
+}
+
+// Wake takes one wake, and records that it came; the tick that follows carries it out, and
+// Resume then says so. Whoever sends it again before that causes no more than that tick.
+func (k *Desk) Wake(ctx context.Context, principal string, d Delivery) (Answer, error) {
+	c, over, err := k.receive(ctx, principal, d)
+	if err != nil {
+		return Answer{}, err
+	}
+	defer over()
+	c.answer.Verb = Wake
+	return c.answer, nil
+}
+
+// receive makes a delivery durable before anything of it is read, and quarantines one whose
+// bytes have changed. The answer is that of one that was decided before.
+func (k *Desk) receive(ctx context.Context, principal string, d Delivery) (c *hearing, over func(), err error) {
+	accepted, err := k.Gate.Accept(principal, d)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(d.Content) > MaxContent {
+		return nil, nil, reason.New(reason.IngressTooLarge, fmt.Sprintf("a command has at most %d bytes, this one has %d", MaxContent, len(d.Content)), d.ID, "say it in fewer")
+	}
+	if over, err = k.hear(ctx, d.ID); err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			over()
+		}
+	}()
 	ctx = context.WithoutCancel(ctx)
+	c = &hearing{desk: k, accepted: accepted, content: d.Content}
+	if err := c.load(ctx); err != nil {
+		return nil, nil, err
+	}
+	if c.at.Version == 0 {
+		return c, over, c.receive(ctx)
+	}
+	if c.receipt != accepted.Digest {
+		c.answer, err = c.quarantine(ctx)
+		return c, over, err
+	}
+	c.answer.Replayed = c.at.State != "received" && c.at.State != "decided"
+	return c, over, nil
+}
+
+// hear waits until nobody else hears a delivery of the id, and keeps others waiting until the
+// returned function is called: what the first comes to is what a repeat is answered.
+func (k *Desk) hear(ctx context.Context, id string) (over func(), err error) {
+	for {
+		k.mu.Lock()
+		other, busy := k.hearing[id]
+		if !busy {
+			mine := make(chan struct{})
+			if k.hearing == nil {
+				k.hearing = map[string]chan struct{}{}
+			}
+			k.hearing[id] = mine
+			k.mu.Unlock()
+			return func() {
+				k.mu.Lock()
+				defer k.mu.Unlock()
+				delete(k.hearing, id)
+				close(mine)
+			}, nil
+		}
+		k.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, reason.New(reason.IngressUnanswered, "the same delivery is being heard, and came to nothing yet", id, "send it again under the same id").Because(ctx.Err())
+		}
+	}
+}
+
+// Submit takes the submission of a work order. record is to record it in one turn that
+// around makes of the command that submits it: with the delivery, so that neither is there
+// without the other. Exact redelivery answers what the first one came to.
+func (k *Desk) Submit(ctx context.Context, principal string, d Delivery, record func(Accepted, Around) error) (Answer, error) {
 	accepted, err := k.Gate.Accept(principal, d)
 	if err != nil {
 		return Answer{}, err
 	}
-	if len(d.Content) > MaxContent {
-		return Answer{}, reason.New(reason.IngressTooLarge, fmt.Sprintf("a command has at most %d bytes, this one has %d", MaxContent, len(d.Content)), d.ID, "say it in fewer")
+	over, err := k.hear(ctx, d.ID)
+	if err != nil {
+		return Answer{}, err
 	}
+	defer over()
+	ctx = context.WithoutCancel(ctx)
 	c := &hearing{desk: k, accepted: accepted, content: d.Content}
 	if err := c.load(ctx); err != nil {
 		return Answer{}, err
 	}
-	if c.at.Version == 0 {
-		if err := c.receive(ctx); err != nil {
-			return Answer{}, err
-		}
-	} else if c.receipt != accepted.Digest {
+	switch {
+	case c.at.Version > 0 && c.receipt != accepted.Digest:
 		return c.quarantine(ctx)
-	}
-	if c.at.State != "received" && c.at.State != "decided" {
+	case c.at.Version > 0:
 		c.answer.Replayed = true
 		return c.answer, nil
 	}
-	return c.decide(ctx)
+	around := func(submit kernel.Submit) []kernel.Command {
+		new := kernel.Delivery{ID: d.ID}
+		return []kernel.Command{
+			kernel.Receive{Delivery: new, Receipt: accepted.Digest},
+			kernel.Authorize{Delivery: new, Authorization: kernel.Authorization{
+				Verb: string(d.Verb), Target: string(submit.ID), Flags: []kernel.Flag{}, Principal: principal, Allowed: true,
+			}},
+			submit,
+			kernel.Apply{Delivery: new, Became: lifecycle.Of(kernel.WorkOrderMachine, string(submit.ID))},
+		}
+	}
+	if err := record(accepted, around); err != nil {
+		return Answer{}, err
+	}
+	err = c.load(ctx)
+	return c.answer, err
+}
+
+// Around is the turn that a submission is recorded in.
+type Around func(submit kernel.Submit) []kernel.Command
+
+// Resume decides on what was received and not decided, as if it came again: whatever it
+// expects is checked now. Wakes are left alone unless a tick has carried them out.
+func (k *Desk) Resume(ctx context.Context, deliveries []string, ticked bool) ([]Answer, error) {
+	var answers []Answer
+	for _, id := range deliveries {
+		d, principal, err := k.received(ctx, id)
+		if err != nil {
+			return answers, fmt.Errorf("resume %s: %w", id, err)
+		}
+		if in, err := Parse(string(d.Content)); err == nil && (in.Verb == Wake) != ticked {
+			continue
+		}
+		answer, err := k.Handle(ctx, principal, d)
+		if err != nil {
+			return answers, fmt.Errorf("resume %s: %w", id, err)
+		}
+		answers = append(answers, answer)
+	}
+	return answers, nil
+}
+
+// received reads a delivery back from what was recorded of it.
+func (k *Desk) received(ctx context.Context, id string) (Delivery, string, error) {
+	events, err := k.Journal.Events(ctx, lifecycle.Of(kernel.CommandMachine, id))
+	if err != nil {
+		return Delivery{}, "", err
+	}
+	if len(events) == 0 || len(events[0].Guards) != 1 {
+		return Delivery{}, "", reason.New(reason.IDUnknown, "no delivery has this id", id, "")
+	}
+	raw, err := k.Journal.Blob(ctx, events[0].Guards[0].Digest)
+	if err != nil {
+		return Delivery{}, "", err
+	}
+	var r Receipt
+	if err := canonical.Decode(raw, &r); err != nil {
+		return Delivery{}, "", err
+	}
+	content, err := k.Journal.Blob(ctx, r.Content)
+	return Delivery{ID: r.ID, Channel: r.Channel, Verb: r.Verb, Content: content}, r.Principal, err
 }
 
 // hearing is one delivery that is being heard.
@@ -140,8 +293,7 @@ func (c *hearing) receive(ctx context.Context) error {
 	if err := c.alone(ctx, kernel.Receive{Delivery: c.delivery(), Receipt: c.accepted.Digest}); err != nil {
 		return err
 	}
-	c.at, c.receipt = kernel.Standing{State: "received", Version: 1, Machine: 1}, c.accepted.Digest
-	return nil
+	return c.load(ctx)
 }
 
 // alone commits commands on the delivery and nothing else.

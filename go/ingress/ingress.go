@@ -89,6 +89,10 @@ func (g Gate) Accept(principal string, d Delivery) (Accepted, error) {
 	if !slices.Contains([]Verb{Run, Submit, Tick, Reconcile, Command, Recover}, d.Verb) {
 		return Accepted{}, reason.New(reason.UsageInvalid, fmt.Sprintf("%q is no verb of this release", d.Verb), d.Channel, "see `writ help`")
 	}
+	if _, err := canonical.ParseID(DeliveryPrefix, d.ID); err != nil {
+		return Accepted{}, reason.New(reason.IngressMalformed, fmt.Sprintf("%.80q is no id of a delivery", d.ID), d.Channel,
+			"send "+DeliveryPrefix+" and a UUIDv7 in lower case")
+	}
 	r := Receipt{Kind: ReceiptKind, ID: d.ID, Channel: d.Channel, Verb: d.Verb, Content: canonical.Sum(d.Content), Principal: principal}
 	raw, err := canonical.Marshal(r)
 	if err != nil {

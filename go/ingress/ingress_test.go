@@ -6,11 +6,12 @@ import (
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/ingress"
 	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/testing/fixture"
 )
 
 func TestGate(t *testing.T) {
 	gate := ingress.NewGate(ingress.Person(1000))
-	delivery := ingress.Delivery{ID: "dlv_1", Channel: "cli", Verb: ingress.Run, Content: []byte("order")}
+	delivery := ingress.Delivery{ID: fixture.Delivery(1), Channel: "cli", Verb: ingress.Run, Content: []byte("order")}
 	accepted, err := gate.Accept("uid:1000", delivery)
 	if err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/writ-runtime/writ/go/ingress"
 	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/testing/fixture"
 )
 
 // sendEnv has this very program ask the host of a state folder, and print the answer into
@@ -21,7 +22,7 @@ const sendEnv = "WRIT_TEST_SEND"
 func TestMain(m *testing.M) {
 	if state := os.Getenv(sendEnv); state != "" {
 		var answer string
-		served, err := ingress.Send(context.Background(), state, ingress.Request{ID: "dlv_1", Verb: ingress.Command, Content: "/writ wake"}, &answer)
+		served, err := ingress.Send(context.Background(), state, ingress.Request{ID: fixture.Delivery(1), Verb: ingress.Command, Content: "/writ wake"}, &answer)
 		text := fmt.Sprintf("%t %q %v", served, answer, err)
 		tmp := filepath.Join(state, "answer.tmp")
 		if os.WriteFile(tmp, []byte(text), 0o600) != nil || os.Rename(tmp, filepath.Join(state, "answer")) != nil {

@@ -25,6 +25,34 @@ type Clock struct {
 	Domain string
 	At     Standing
 	Last   lifecycle.Observation
+	// From is the reading from which on a person said that it counts, Disowned the newest of
+	// those before that one of which is wrong; both are zero if nobody had to say so.
+	From, Disowned lifecycle.Observation
+}
+
+// Due is the reading at which a pause is over. A pause that was measured from a reading that
+// a person disowned since begins where the clock counts again.
+func (c Clock) Due(w RetryWait) lifecycle.Observation {
+	if begun := w.Begun(); c.disowns(begun) {
+		return lifecycle.Observation{Domain: c.Domain, UnixMilli: c.From.UnixMilli + w.DelayMillis}
+	}
+	return w.NotBefore
+}
+
+// disowns reports whether a reading lies beyond what a person said the clock counts from, and
+// was not read after that.
+func (c Clock) disowns(at lifecycle.Observation) bool {
+	return at.Domain == c.Domain && at.UnixMilli > c.From.UnixMilli && at.UnixMilli <= c.Disowned.UnixMilli
+}
+
+// WentBack reports whether a reading lies before what is known to have been read on the
+// clock already: its own newest reading, or another that is recorded elsewhere.
+func (c Clock) WentBack(now, seen lifecycle.Observation) bool {
+	last := c.Last.UnixMilli
+	if seen.Domain == c.Domain && !c.disowns(seen) {
+		last = max(last, seen.UnixMilli)
+	}
+	return now.Domain == c.Domain && now.UnixMilli-last < -maxStepBack
 }
 
 // Steady reports whether the clock's newest reading may be counted with.
@@ -43,10 +71,14 @@ func (k Kernel) ReduceClock(c Clock, e lifecycle.Event) (Clock, error) {
 	switch e.Family {
 	case "clock.observed", "clock.advanced":
 		err = canonical.Decode(e.Body, &c.Last)
+	case "clock.stepped_back", "clock.jumped":
+		var b ClockBlock
+		err = canonical.Decode(e.Body, &b)
+		c.Disowned = lifecycle.Observation{Domain: c.Domain, UnixMilli: max(b.Now.UnixMilli, b.Last.UnixMilli)}
 	case "clock.reconciled":
 		var r ClockReconciliation
 		err = canonical.Decode(e.Body, &r)
-		c.Last = r.From
+		c.Last, c.From = r.From, r.From
 	}
 	return c, err
 }
@@ -56,6 +88,8 @@ func (k Kernel) ReduceClock(c Clock, e lifecycle.Event) (Clock, error) {
 type ObserveClock struct {
 	Clock Clock
 	Now   lifecycle.Observation
+	// Seen is a reading of the clock that is recorded elsewhere, zero for none.
+	Seen lifecycle.Observation
 }
 
 // ClockBlock is the body of clock.stepped_back and clock.jumped.
@@ -74,14 +108,27 @@ func (c ObserveClock) decide(d *decision) error {
 	if err != nil {
 		return err
 	}
+	last := c.Clock.Last
+	if c.Seen.Domain == c.Clock.Domain && !c.Clock.disowns(c.Seen) && c.Seen.UnixMilli > last.UnixMilli {
+		last = c.Seen
+	}
 	gone := c.Now.UnixMilli - c.Clock.Last.UnixMilli
 	switch {
-	case c.Clock.At.Version == 0:
-		return d.emit(c.Clock.Subject(), "clock.observed", c.Now, g)
 	case c.Clock.At.State == "blocked":
 		return nil // It was recorded why, and a person looks at it.
-	case gone < -maxStepBack:
-		return d.emit(c.Clock.Subject(), "clock.stepped_back", ClockBlock{c.Now, c.Clock.Last, reason.ClockSteppedBack}, g)
+	case c.Clock.WentBack(c.Now, c.Seen):
+		if c.Clock.At.Version == 0 {
+			seen, err := report("ClockObservation", last)
+			if err != nil {
+				return err
+			}
+			if err := d.emit(c.Clock.Subject(), "clock.observed", last, seen); err != nil {
+				return err
+			}
+		}
+		return d.emit(c.Clock.Subject(), "clock.stepped_back", ClockBlock{c.Now, last, reason.ClockSteppedBack}, g)
+	case c.Clock.At.Version == 0:
+		return d.emit(c.Clock.Subject(), "clock.observed", c.Now, g)
 	case gone > maxJump:
 		return d.emit(c.Clock.Subject(), "clock.jumped", ClockBlock{c.Now, c.Clock.Last, reason.ClockJumped}, g)
 	case gone <= 0:

@@ -83,3 +83,45 @@ func TestAClockThatGoesBackOrJumpsIsBlocked(t *testing.T) {
 		t.Errorf("another clock's reading: %v", err)
 	}
 }
+
+// A pause that was measured on a clock that was wrong neither passes unnoticed nor lasts until
+// that time: what the failure was read at is a reading too, a clock before it is blocked,
+// and once a person has set it right the pause begins there.
+func TestAPauseOnAClockThatWasWrong(t *testing.T) {
+	at := func(after time.Duration) lifecycle.Observation {
+		return lifecycle.Observation{Domain: "host", UnixMilli: fixture.Now + after.Milliseconds()}
+	}
+	const ahead, delay = 50 * 365 * 24 * time.Hour, 1500 * time.Millisecond
+	wait := kernel.RetryWait{DelayMillis: delay.Milliseconds(), NotBefore: at(ahead + delay)}
+	for name, known := range map[string]bool{"a clock that was read": true, "one that never was": false} {
+		t.Run(name, func(t *testing.T) {
+			c := &clock{t: t, kernel: fixture.Kernel(t), clock: kernel.Clock{Domain: "host"}}
+			if known {
+				c.read(0)
+			}
+			now := at(time.Minute)
+			if !c.clock.WentBack(now, wait.Begun()) || c.clock.WentBack(at(ahead+time.Second), wait.Begun()) || c.clock.WentBack(at(ahead-time.Second), wait.Begun()) {
+				t.Error("a clock is before the failure, or is not")
+			}
+			c.do(kernel.ObserveClock{Clock: c.clock, Now: now, Seen: wait.Begun()})
+			if c.clock.Steady() {
+				t.Fatalf("%+v counts", c.clock)
+			}
+			c.do(kernel.ReconcileClock{Clock: c.clock, ClockReconciliation: kernel.ClockReconciliation{
+				From: now, ExpectedVersion: c.clock.At.Version, Principal: "uid:1000", Reason: "it was ahead",
+			}, Ingress: fixture.Digest("ingress")})
+			if due := c.clock.Due(wait); due != at(time.Minute+delay) {
+				t.Errorf("the pause is over at %+v", due)
+			}
+			// The reading that was disowned blocks the clock no more.
+			c.do(kernel.ObserveClock{Clock: c.clock, Now: at(2 * time.Minute), Seen: wait.Begun()})
+			c.want("steady", 2*time.Minute)
+			if later := (kernel.RetryWait{DelayMillis: 1000, NotBefore: lifecycle.Observation{Domain: "other", UnixMilli: 1}}); c.clock.Due(later) != later.NotBefore {
+				t.Error("another clock's pause is moved")
+			}
+			if known && !c.clock.WentBack(at(time.Minute), lifecycle.Observation{}) {
+				t.Error("its own readings do not count")
+			}
+		})
+	}
+}

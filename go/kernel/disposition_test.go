@@ -67,6 +67,18 @@ func TestTheHardestDispositionCounts(t *testing.T) {
 	}
 }
 
+// As long as something of the environment may live, nothing follows from what a person says
+// of the operations in it.
+func TestTheEnvironmentIsJudgedToo(t *testing.T) {
+	l := newLife(t)
+	for _, in := range l.doubted() {
+		l.do(l.disposition(in.Key, kernel.ConfirmedAbsent))
+	}
+	l.want(kernel.WorkOrderMachine, "unknown_terminal")
+	l.do(l.disposition(l.provision(), kernel.ConfirmedAbsent))
+	l.want(kernel.WorkOrderMachine, "ready")
+}
+
 // Only what is in doubt can be judged, and only once: a person's word is no way to move what
 // is known, nor to be given more tries for nothing.
 func TestOnlyWhatIsInDoubtIsJudged(t *testing.T) {

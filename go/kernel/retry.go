@@ -28,6 +28,11 @@ type RetryWait struct {
 	JitterMillis int64                 `json:"jitter_ms"`
 }
 
+// Begun is the reading from which the pause is measured: that of the failure.
+func (w RetryWait) Begun() lifecycle.Observation {
+	return lifecycle.Observation{Domain: w.NotBefore.Domain, UnixMilli: w.NotBefore.UnixMilli - w.DelayMillis}
+}
+
 // retry returns what the work order waits for after a failure, or nil if no attempt
 // follows it: the failure is of no class that is retried, the attempts that the bundle
 // allows are used up, or somebody asked for the work to stop.
@@ -63,7 +68,7 @@ func (c RetryReady) decide(d *decision) error {
 		return reason.New(reason.ClockBlocked, "nothing expires on a clock that went back or jumped", c.Clock.Domain,
 			"look at the clock, and reconcile it: `writ command --help`")
 	}
-	if d.state.Retry == nil || !c.Clock.Last.Reached(d.state.Retry.NotBefore) {
+	if d.state.Retry == nil || !c.Clock.Last.Reached(c.Clock.Due(*d.state.Retry)) {
 		return wrongState(string(d.state.WorkOrder), "the work order does not wait for its next attempt, or not yet long enough")
 	}
 	g, err := report("ClockObservation", c.Clock.Last)

@@ -22,7 +22,10 @@ type Index struct {
 	Sequence uint64           `json:"sequence"`
 	Chain    canonical.Digest `json:"chain,omitempty"`
 	Orders   []Order          `json:"work_orders"`
-	Attempts []Attempt        `json:"attempts"`
+	// Pending are the deliveries of commands that were received and not decided, in the
+	// order in which they came.
+	Pending  []string  `json:"pending_commands"`
+	Attempts []Attempt `json:"attempts"`
 }
 
 // Order is one row of the index: a work order.
@@ -34,6 +37,8 @@ type Order struct {
 	// State is where it stands; Blocked says why it waits, empty if it does not.
 	State   lifecycle.State `json:"state"`
 	Blocked string          `json:"blocked"`
+	// Decision is the digest of the policy decision that blocked it, empty for none.
+	Decision canonical.Digest `json:"decision,omitempty"`
 	// DependsOn are the work orders that must be applied first; Dependency is why it waits
 	// for them, or failed by them, nil if neither.
 	DependsOn  []workorder.ID     `json:"depends_on"`
@@ -180,7 +185,7 @@ type Builder struct {
 // NewBuilder returns a builder of the index of an empty journal.
 func NewBuilder(registry *lifecycle.Registry) *Builder {
 	return &Builder{
-		registry: registry, standings: map[lifecycle.Subject]lifecycle.State{},
+		registry: registry, index: Index{Pending: []string{}}, standings: map[lifecycle.Subject]lifecycle.State{},
 		orders: map[workorder.ID]*Order{}, attempts: map[workorder.AttemptID]*Attempt{},
 	}
 }
@@ -242,6 +247,14 @@ func (b *Builder) event(e lifecycle.Event, before, now lifecycle.State, at int64
 		if !operation.Key(id).Kind().OfOutbox() {
 			a.Open += open(now) - open(before)
 		}
+	case kernel.CommandMachine:
+		i := slices.Index(b.index.Pending, id)
+		switch pending := now == "received" || now == "decided"; {
+		case pending && i < 0:
+			b.index.Pending = append(b.index.Pending, id)
+		case !pending && i >= 0:
+			b.index.Pending = slices.Delete(b.index.Pending, i, i+1)
+		}
 	case kernel.OutboxMachine:
 		attempt, _, _ := strings.Cut(id, "/")
 		a := b.row(workorder.AttemptID(attempt), at)
@@ -298,7 +311,7 @@ func (b *Builder) order(id workorder.ID, e lifecycle.Event, now lifecycle.State,
 		if err := canonical.Decode(e.Body, &blocked); err != nil {
 			return err
 		}
-		o.Blocked = blocked.Why
+		o.Blocked, o.Decision = blocked.Why, blocked.Decision
 	case "work_order.blocked_dependency", "work_order.dependency_failed":
 		o.Dependency = new(kernel.Dependency)
 		return canonical.Decode(e.Body, o.Dependency)

@@ -232,6 +232,8 @@ const (
 	IngressStale Code = "ingress.stale"
 	// IngressTooLarge ends in invalid. The delivery is larger than any command.
 	IngressTooLarge Code = "ingress.too_large"
+	// IngressUnanswered ends in conflict. The same delivery is being heard already, and came to nothing yet.
+	IngressUnanswered Code = "ingress.unanswered"
 	// IngressUnserved ends in environment. The process that holds the state folder takes no commands.
 	IngressUnserved Code = "ingress.unserved"
 	// InternalBug ends in internal. A condition that Writ's own code rules out has happened.
@@ -668,6 +670,8 @@ func (c Code) row() (exit Exit, summary string, ok bool) {
 		return ExitConflict, "The command was decided on an older state than the one that is there.", true
 	case IngressTooLarge:
 		return ExitInvalid, "The delivery is larger than any command.", true
+	case IngressUnanswered:
+		return ExitConflict, "The same delivery is being heard already, and came to nothing yet.", true
 	case IngressUnserved:
 		return ExitEnvironment, "The process that holds the state folder takes no commands.", true
 	case InternalBug:
@@ -1003,6 +1007,7 @@ func Codes() []Code {
 		IngressPrincipalUnknown,
 		IngressStale,
 		IngressTooLarge,
+		IngressUnanswered,
 		IngressUnserved,
 		InternalBug,
 		JournalAcceptsOther,

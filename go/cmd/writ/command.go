@@ -37,18 +37,15 @@ func (c *command) give(ctx context.Context, id, text string) error {
 	if err != nil {
 		return err
 	}
-	answer, _, err := c.deliver(ctx, id, text)
+	if text == wakeText {
+		return c.wake(ctx, id)
+	}
+	answer, err := c.deliver(ctx, id, text)
 	if err != nil {
 		return err
 	}
-	if refusal := answer.Refusal(); refusal != nil {
-		if c.json {
-			if err := c.print(answer, nil); err != nil {
-				return err
-			}
-			return concluded{answer.Failure.Code.Exit()}
-		}
-		return refusal
+	if err := c.refused(answer); err != nil {
+		return err
 	}
 	return c.print(answer, func(w io.Writer) {
 		s := c.style()
@@ -67,20 +64,36 @@ func (c *command) give(ctx context.Context, id, text string) error {
 	})
 }
 
-// deliver hands a command to the host that holds the state folder, or is that host itself;
-// served says which.
-func (c *command) deliver(ctx context.Context, id, text string) (answer host.CommandAnswer, served bool, err error) {
-	request := ingress.Request{ID: id, Verb: ingress.Command, Content: text}
-	answer, served, err = host.Ask[host.CommandAnswer](ctx, c.state, request)
+// refused says of a command that was not applied why; a program is given the whole answer.
+func (c *command) refused(answer host.CommandAnswer) error {
+	refusal := answer.Refusal()
+	if refusal == nil || !c.json {
+		return refusal
+	}
+	if err := c.print(answer, nil); err != nil {
+		return err
+	}
+	return concluded{answer.Failure.Code.Exit()}
+}
+
+// ask hands a command to the host that holds the state folder; served is false where none
+// does.
+func (c *command) ask(ctx context.Context, id, text string) (answer host.CommandAnswer, served bool, err error) {
+	return host.Ask[host.CommandAnswer](ctx, c.state, ingress.Request{ID: id, Verb: ingress.Command, Content: text})
+}
+
+// deliver hands a command to the host that holds the state folder, or is that host itself.
+func (c *command) deliver(ctx context.Context, id, text string) (host.CommandAnswer, error) {
+	answer, served, err := c.ask(ctx, id, text)
 	if served || err != nil {
-		return answer, served, err
+		return answer, err
 	}
 	h, err := c.openHost(ctx, "writ command")
 	if err != nil {
-		return answer, false, err
+		return answer, err
 	}
 	answer, err = h.Command(ctx, ingress.Person(os.Getuid()), ingress.Delivery{ID: id, Channel: ingress.LocalChannel, Verb: ingress.Command, Content: []byte(text)})
-	return answer, false, errors.Join(err, h.Close())
+	return answer, errors.Join(err, h.Close())
 }
 
 // deliveryID checks the id that a person gave, or mints one.

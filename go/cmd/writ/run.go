@@ -48,7 +48,7 @@ func (c *command) run(ctx context.Context, file string) (err error) {
 	if err := c.reconcile(ctx, h, c.tellSent); err != nil {
 		return err
 	}
-	door, err := h.OpenDoor(context.WithoutCancel(ctx))
+	door, err := h.OpenDoor(context.WithoutCancel(ctx), false)
 	if err != nil {
 		return err
 	}

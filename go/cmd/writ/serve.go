@@ -36,7 +36,7 @@ func (c *command) serve(ctx context.Context) (err error) {
 	if err := c.reconcile(ctx, h, c.tellSent); err != nil {
 		return err
 	}
-	door, err := h.OpenDoor(context.WithoutCancel(ctx))
+	door, err := h.OpenDoor(context.WithoutCancel(ctx), true)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -16,14 +17,18 @@ import (
 )
 
 func (c *command) submitCommand() *cobra.Command {
-	return &cobra.Command{
+	var id string
+	cmd := &cobra.Command{
 		Use:   "submit FILE",
 		Short: "Record a work order, to be carried out by the next tick",
 		Long: "Checks the work order in FILE and everything it names, and records it. Nothing runs yet, and the policies are\n" +
-			"asked when it does. What counts are the inputs as they are now: if they change before, the attempt is refused.",
+			"asked when it does. What counts are the inputs as they are now: if they change before, the attempt is refused.\n" +
+			"Under the same --id it is recorded once.",
 		Args: exact("FILE"),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.submit(cmd.Context(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error { return c.submit(cmd.Context(), id, args[0]) },
 	}
+	cmd.Flags().StringVar(&id, "id", "", "the id of the delivery: dlv_ and a UUIDv7 (default: a new one)")
+	return cmd
 }
 
 // submitted is what `writ submit` prints.
@@ -35,12 +40,12 @@ type submitted struct {
 	Served bool `json:"served"`
 }
 
-func (c *command) submit(ctx context.Context, file string) error {
+func (c *command) submit(ctx context.Context, id, file string) error {
 	doc, origin, err := c.load(file)
 	if err != nil {
 		return err
 	}
-	id, err := c.deliveryID("")
+	id, err = c.deliveryID(id)
 	if err != nil {
 		return err
 	}
@@ -50,7 +55,7 @@ func (c *command) submit(ctx context.Context, file string) error {
 		return err
 	}
 	if !served {
-		if answer.WorkOrder, err = c.submitHere(ctx, doc, file, origin); err != nil {
+		if answer, err = c.submitHere(ctx, id, doc, file, origin); err != nil {
 			return err
 		}
 	}
@@ -58,13 +63,13 @@ func (c *command) submit(ctx context.Context, file string) error {
 	if err := doc.Decode(&w); err != nil {
 		return err
 	}
-	out := submitted{WorkOrder: answer.WorkOrder, Title: w.Title, Digest: doc.Digest, Served: served}
+	out := submitted{WorkOrder: answer.WorkOrder, Title: w.Title, Digest: doc.Digest, Served: answer.Ticks}
 	return c.print(out, func(w io.Writer) {
 		s := c.style()
 		fmt.Fprintf(w, "\n%s  submitted\n\n", s.bold(plain(out.Title)))
 		section(w, s, "order", string(out.WorkOrder))
 		next := []string{"writ tick", "writ show " + string(out.WorkOrder)}
-		if served {
+		if out.Served {
 			next = next[1:]
 		}
 		section(w, s, "next", next...)
@@ -73,18 +78,13 @@ func (c *command) submit(ctx context.Context, file string) error {
 }
 
 // submitHere records a work order in a state folder that no host holds.
-func (c *command) submitHere(ctx context.Context, doc *schema.Document, file, origin string) (_ workorder.ID, err error) {
+func (c *command) submitHere(ctx context.Context, id string, doc *schema.Document, file, origin string) (_ host.SubmitAnswer, err error) {
 	h, err := c.openHost(ctx, "writ submit "+file)
 	if err != nil {
-		return "", err
+		return host.SubmitAnswer{}, err
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
-	accepted, err := h.Accept(ingress.Submit, doc.Canonical)
-	if err != nil {
-		return "", err
-	}
-	order, err := h.Admission.Submit(ctx, doc, origin, accepted)
-	return order.WorkOrder, err
+	return h.Submit(ctx, ingress.Person(os.Getuid()), id, doc, origin)
 }
 
 // openHost opens the state folder for writing.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -57,26 +58,54 @@ func (c *command) tick(ctx context.Context, wake string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
+	if wake != "" {
+		answer, err := h.Wake(ctx, ingress.Person(os.Getuid()), ingress.Delivery{ID: wake, Channel: ingress.LocalChannel, Verb: ingress.Command, Content: []byte(wakeText)})
+		if err != nil {
+			return err
+		}
+		if err := c.refused(answer); err != nil {
+			return err
+		}
+		if answer.Replayed {
+			return c.woken(answer)
+		}
+	}
 	sent := []sentProposal{}
 	keep := func(s dispatcher.Sent) { sent = append(sent, sentProposal{s.Attempt, newProposal(s)}) }
 	if err := c.reconcile(ctx, h, keep); err != nil {
 		return err
 	}
-	door, err := h.OpenDoor(context.WithoutCancel(ctx))
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, door.Close()) }()
 	accepted, err := h.Accept(ingress.Tick, []byte(wake))
 	if err != nil {
 		return err
 	}
-	steps, err := h.Tick(ctx, accepted, host.Watch{Begin: c.tellBegun, Log: c.relay, Sent: keep})
-	out := ticked{Tick: accepted.Receipt.ID, Steps: []tickStep{}, Sent: sent}
-	for _, s := range steps {
-		out.Steps = append(out.Steps, newTickStep(s))
+	out := ticked{Tick: accepted.Receipt.ID, Steps: []tickStep{}}
+	for again := true; again && err == nil; {
+		var steps []dispatcher.Step
+		steps, again, err = c.openTick(ctx, h, accepted, host.Watch{Begin: c.tellBegun, Log: c.relay, Sent: keep})
+		for _, s := range steps {
+			out.Steps = append(out.Steps, newTickStep(s))
+		}
 	}
+	out.Sent = sent
 	return errors.Join(err, c.print(out, func(w io.Writer) { out.write(w, c.style()) }))
+}
+
+// openTick is one tick with the door open. It returns true when somebody came in who was
+// told that a tick follows.
+func (c *command) openTick(ctx context.Context, h *host.Host, accepted ingress.Accepted, w host.Watch) (steps []dispatcher.Step, again bool, err error) {
+	door, err := h.OpenDoor(context.WithoutCancel(ctx), true)
+	if err != nil {
+		return nil, false, err
+	}
+	steps, err = h.Tick(ctx, accepted, w)
+	err = errors.Join(err, door.Close())
+	select {
+	case <-door.Woken():
+		again = ctx.Err() == nil
+	default:
+	}
+	return steps, again, err
 }
 
 func newTickStep(s dispatcher.Step) tickStep {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/writ-runtime/writ/go/host"
 	"github.com/writ-runtime/writ/go/ingress"
 )
 
@@ -24,21 +25,30 @@ func (c *command) wakeCommand() *cobra.Command {
 	return cmd
 }
 
+// wakeText is the command of every wake.
+const wakeText = "/writ " + ingress.Wake
+
 func (c *command) wake(ctx context.Context, id string) error {
 	id, err := c.deliveryID(id)
 	if err != nil {
 		return err
 	}
-	answer, served, err := c.deliver(ctx, id, "/writ "+ingress.Wake)
+	answer, served, err := c.ask(ctx, id, wakeText)
 	if err != nil {
 		return err
 	}
-	if refusal := answer.Refusal(); refusal != nil {
-		return refusal
+	if err := c.refused(answer); err != nil {
+		return err
 	}
-	if !served && !answer.Replayed {
+	if !served {
 		return c.tick(ctx, id)
 	}
+	return c.woken(answer)
+}
+
+// woken says what a wake came to.
+func (c *command) woken(answer host.CommandAnswer) error {
+	id := answer.Delivery
 	return c.print(answer, func(w io.Writer) {
 		if answer.Replayed {
 			fmt.Fprintf(w, "%s woke it before.\n", id)
