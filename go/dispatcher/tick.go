@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/writ-runtime/writ/go/admission"
+	"github.com/writ-runtime/writ/go/capability"
 	"github.com/writ-runtime/writ/go/ingress"
 	"github.com/writ-runtime/writ/go/journal"
 	"github.com/writ-runtime/writ/go/kernel"
@@ -89,7 +90,7 @@ func (d *Dispatcher) step(ctx context.Context, index *projection.Index, o projec
 	if a != nil && !d.Ledger.Kernel().Transitions().Latest(kernel.AttemptMachine).Terminal(a.State) {
 		return Step{Attempt: o.Last, Waits: "its attempt, which is " + string(a.State)}, nil
 	}
-	if dep := d.Ledger.Kernel().Depends(o.ID, o.DependsOn, index.Look); dep != nil {
+	if dep := d.Ledger.Kernel().Depends(o.ID, capability.Mode(o.Mode), o.DependsOn, index.Look); dep != nil {
 		return d.depend(ctx, o.ID, *dep, accepted)
 	}
 	switch o.State {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/writ-runtime/writ/go/capability"
 	"github.com/writ-runtime/writ/go/lifecycle"
 	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/go/workorder"
@@ -24,9 +25,16 @@ type DependsOn struct {
 	State     lifecycle.State `json:"state"`
 }
 
-// Depends judges what a work order depends on: nil once all of it is applied. look returns
-// where a work order stands and what it depends on itself, false for one that is not there.
-func (k Kernel) Depends(id workorder.ID, on []workorder.ID, look func(workorder.ID) (lifecycle.State, []workorder.ID, bool)) *Dependency {
+// Known is what is known of a work order that another depends on.
+type Known struct {
+	State     lifecycle.State
+	Mode      capability.Mode
+	DependsOn []workorder.ID
+}
+
+// Depends judges what a work order depends on: nil once all of it is applied, where it may
+// rest on that. look is false for a work order that is not there.
+func (k Kernel) Depends(id workorder.ID, mode capability.Mode, on []workorder.ID, look func(workorder.ID) (Known, bool)) *Dependency {
 	d := &Dependency{}
 	worse := func(code reason.Code, why string) {
 		// A circle is never mended, what is missing or has failed neither; a wait may be.
@@ -37,14 +45,18 @@ func (k Kernel) Depends(id workorder.ID, on []workorder.ID, look func(workorder.
 	}
 	machine := k.transitions.Latest(WorkOrderMachine)
 	for _, other := range on {
-		state, _, there := look(other)
-		if there && state == "applied" {
+		known, there := look(other)
+		state, shadow := known.State, known.Mode == capability.Shadow && mode != capability.Shadow
+		if there && state == "applied" && !shadow {
 			continue
 		}
 		d.On = append(d.On, DependsOn{other, state})
 		switch {
 		case !there:
 			worse(reason.DependencyMissing, fmt.Sprintf("it depends on %s, which does not exist", other))
+		case shadow:
+			// What counts in the shadow namespace only is nothing that others rely on (C5).
+			worse(reason.DependencyFailed, fmt.Sprintf("it depends on %s, which is in mode shadow: nothing outside that mode rests on it", other))
 		case machine.Terminal(state):
 			worse(reason.DependencyFailed, fmt.Sprintf("it depends on %s, which is %s", other, state))
 		default:
@@ -61,7 +73,7 @@ func (k Kernel) Depends(id workorder.ID, on []workorder.ID, look func(workorder.
 }
 
 // circle returns the way from a work order back to itself, nil if there is none.
-func circle(id workorder.ID, on []workorder.ID, look func(workorder.ID) (lifecycle.State, []workorder.ID, bool)) []string {
+func circle(id workorder.ID, on []workorder.ID, look func(workorder.ID) (Known, bool)) []string {
 	seen := map[workorder.ID]bool{}
 	var walk func(at workorder.ID, on []workorder.ID) []string
 	walk = func(at workorder.ID, on []workorder.ID) []string {
@@ -73,8 +85,8 @@ func circle(id workorder.ID, on []workorder.ID, look func(workorder.ID) (lifecyc
 				continue
 			}
 			seen[next] = true
-			if _, more, there := look(next); there {
-				if way := walk(next, more); way != nil {
+			if known, there := look(next); there {
+				if way := walk(next, known.DependsOn); way != nil {
 					return append([]string{string(at)}, way...)
 				}
 			}

@@ -1,8 +1,11 @@
 package kernel_test
 
 import (
+	"strings"
 	"testing"
 
+	"github.com/writ-runtime/writ/go/capability"
+	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/lifecycle"
 	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/go/workorder"
@@ -17,13 +20,18 @@ func TestDepends(t *testing.T) {
 	}
 	orders := map[workorder.ID]order{
 		"done": {"applied", nil}, "runs": {"active", nil}, "waits": {"blocked_dependency", []workorder.ID{"runs"}},
+		"shadow": {"applied", nil}, "shadow runs": {"active", nil},
 		"failed": {"failed", nil}, "stopped": {"cancelled", nil}, "unknown": {"unknown_terminal", nil},
 		"a": {"submitted", []workorder.ID{"b"}}, "b": {"submitted", []workorder.ID{"c"}}, "c": {"submitted", []workorder.ID{"me"}},
 		"d": {"submitted", []workorder.ID{"e"}}, "e": {"submitted", []workorder.ID{"d"}},
 	}
-	look := func(id workorder.ID) (lifecycle.State, []workorder.ID, bool) {
+	look := func(id workorder.ID) (kernel.Known, bool) {
 		o, ok := orders[id]
-		return o.state, o.on, ok
+		mode := capability.Proposal
+		if strings.HasPrefix(string(id), "shadow") {
+			mode = capability.Shadow
+		}
+		return kernel.Known{State: o.state, Mode: mode, DependsOn: o.on}, ok
 	}
 	for name, tc := range map[string]struct {
 		on   []workorder.ID
@@ -31,6 +39,8 @@ func TestDepends(t *testing.T) {
 		open int
 	}{
 		"on nothing":                    {nil, "", 0},
+		"on what counts in shadow only": {[]workorder.ID{"shadow"}, reason.DependencyFailed, 1},
+		"on what will count there only": {[]workorder.ID{"shadow runs"}, reason.DependencyFailed, 1},
 		"on what is applied":            {[]workorder.ID{"done"}, "", 0},
 		"on what runs":                  {[]workorder.ID{"done", "runs"}, reason.DependencyWaiting, 1},
 		"on what waits":                 {[]workorder.ID{"waits"}, reason.DependencyWaiting, 1},
@@ -43,7 +53,7 @@ func TestDepends(t *testing.T) {
 		"on a circle of others":         {[]workorder.ID{"d"}, reason.DependencyWaiting, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := k.Depends("me", tc.on, look)
+			d := k.Depends("me", capability.Proposal, tc.on, look)
 			if tc.want == "" {
 				if d != nil {
 					t.Errorf("%+v", d)
@@ -54,5 +64,8 @@ func TestDepends(t *testing.T) {
 				t.Errorf("%+v, want %s", d, tc.want)
 			}
 		})
+	}
+	if d := k.Depends("me", capability.Shadow, []workorder.ID{"shadow"}, look); d != nil {
+		t.Errorf("shadow work does not rest on shadow work: %+v", d)
 	}
 }

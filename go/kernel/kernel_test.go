@@ -584,6 +584,23 @@ func TestBlock(t *testing.T) {
 	if l.state.Blocked != "no" {
 		t.Errorf("blocked by %q", l.state.Blocked)
 	}
+	// Policies that changed are asked again, for an attempt of its own, and may deny again.
+	order, err := replay(l.kernel, kernel.State{}, orderEvents(l.events))
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := &life{t: t, kernel: l.kernel, state: order}
+	r := fixture.Reserved(t, l.kernel)
+	r.Ordinal, r.Attempt = 2, "att_01939a3c-7c1e-7000-8000-0000000000f2"
+	r.ID, r.Fence.Attempt = "res_01939a3c-7c1e-7000-8000-0000000000f3", r.Attempt
+	again.do(kernel.Reserve{Reservation: r})
+	again.do(kernel.Block{Decision: fixture.Digest("another"), Blocked: kernel.Blocked{Code: reason.PolicyDenied, Why: "not that either"}})
+	again.want(kernel.WorkOrderMachine, "blocked_policy")
+}
+
+// orderEvents are those of the work order.
+func orderEvents(events []lifecycle.Event) []lifecycle.Event {
+	return slices.DeleteFunc(slices.Clone(events), func(e lifecycle.Event) bool { return e.Subject.Machine() != kernel.WorkOrderMachine })
 }
 
 // lost drives an attempt to its loss, of which another attempt may follow.

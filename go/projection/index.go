@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/capability"
 	"github.com/writ-runtime/writ/go/journal"
 	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/lifecycle"
@@ -137,14 +138,14 @@ func (x *Index) FindOrder(prefix string) (*Order, []Order) {
 	return nil, found
 }
 
-// Look returns where a work order stands and what it depends on; false for one that is not
-// there.
-func (x *Index) Look(id workorder.ID) (lifecycle.State, []workorder.ID, bool) {
+// Look returns what another work order can know of one; false for one that is not there.
+func (x *Index) Look(id workorder.ID) (kernel.Known, bool) {
 	i, found := slices.BinarySearchFunc(x.Orders, id, func(o Order, id workorder.ID) int { return strings.Compare(string(o.ID), string(id)) })
 	if !found {
-		return "", nil, false
+		return kernel.Known{}, false
 	}
-	return x.Orders[i].State, x.Orders[i].DependsOn, true
+	o := x.Orders[i]
+	return kernel.Known{State: o.State, Mode: capability.Mode(o.Mode), DependsOn: o.DependsOn}, true
 }
 
 // Of returns the attempts at a work order, in the order in which they were reserved.
