@@ -90,6 +90,9 @@ func (d *Dispatcher) step(ctx context.Context, index *projection.Index, o projec
 	if a != nil && !d.Ledger.Kernel().Transitions().Latest(kernel.AttemptMachine).Terminal(a.State) {
 		return Step{Attempt: o.Last, Waits: "its attempt, which is " + string(a.State)}, nil
 	}
+	if o.Doubted {
+		return Step{Waits: "a person: turns were left out when the journal was recovered, and what became of it may stand in them (`writ command --help`: resume-work)"}, nil
+	}
 	if dep := d.Ledger.Kernel().Depends(o.ID, capability.Mode(o.Mode), o.DependsOn, index.Look); dep != nil {
 		return d.depend(ctx, o.ID, *dep, accepted)
 	}

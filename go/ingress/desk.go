@@ -381,6 +381,8 @@ func (c *hearing) apply(ctx context.Context, in Intent, first []kernel.Command) 
 		return c.resolve(ctx, in, first)
 	case ReconcileClock:
 		return c.reconcileClock(ctx, in, first)
+	case ResumeWork:
+		return c.resume(ctx, in, first)
 	case Withdraw:
 		return c.withdraw(ctx, in, first)
 	}
@@ -481,6 +483,21 @@ func (c *hearing) resolve(ctx context.Context, in Intent, first []kernel.Command
 	}}
 	commands := append(first, dispose, kernel.Apply{Delivery: c.delivery(), Became: lifecycle.Of(kernel.AttemptMachine, in.Target)})
 	_, err = l.Commit(ctx, c.turn(state.Fence(), commands, blobs...))
+	return err
+}
+
+// resume lets a work order be attempted whose history may be incomplete.
+func (c *hearing) resume(ctx context.Context, in Intent, first []kernel.Command) error {
+	order, err := c.desk.Ledger.Order(ctx, workorder.ID(in.Target))
+	if err != nil {
+		return err
+	}
+	if _, err := expected(in, order); err != nil {
+		return err
+	}
+	commands := append(first, kernel.Resume{Ingress: c.accepted.Digest, Resumed: kernel.Resumed{Principal: c.accepted.Receipt.Principal, Reason: in.Flag("reason")}},
+		kernel.Apply{Delivery: c.delivery(), Became: order.OrderSubject()})
+	_, err = c.desk.Ledger.CommitOrder(ctx, order, order.WorkOrder, c.turn(workorder.Fence{}, commands))
 	return err
 }
 

@@ -24,6 +24,7 @@ const (
 	ResolveAmbiguousEffect = "resolve-ambiguous-effect"
 	ReconcileClock         = "reconcile-clock"
 	Withdraw               = "withdraw"
+	ResumeWork             = "resume-work"
 	Wake                   = "wake"
 )
 
@@ -43,6 +44,7 @@ var forms = []form{
 	{verb: Status},
 	{verb: Wake},
 	{verb: CancelWork, target: "ID", flags: []string{"expected-version", "reason"}, person: true},
+	{verb: ResumeWork, target: "ID", flags: []string{"expected-version", "reason"}, person: true},
 	{verb: ResolveAmbiguousEffect, target: "ATTEMPT", person: true,
 		flags: []string{"disposition", "operation-key", "evidence", "expected-version", "reason"}},
 	{verb: Withdraw, target: "ATTEMPT", flags: []string{"purpose", "expected-version", "reason"}, person: true},

@@ -106,6 +106,24 @@ func (c CancelOrder) decide(d *decision) error {
 	return d.of("work_order.cancelled_before_start", c.CancelRequested, g)
 }
 
+// Resume records that a person lets a work order be attempted although turns were left out
+// when the journal was recovered: what became of it may stand in them.
+type Resume struct {
+	Resumed
+	// Ingress is the digest of the ingress receipt of the command.
+	Ingress canonical.Digest
+}
+
+// Resumed is the body of work_order.resumed.
+type Resumed struct {
+	Principal string `json:"principal"`
+	Reason    string `json:"reason"`
+}
+
+func (c Resume) decide(d *decision) error {
+	return d.of("work_order.resumed", c.Resumed, guard("IngressReceipt", c.Ingress))
+}
+
 // Unpreparable closes a work order that no further attempt can be prepared for: what it
 // names is not there any more, or is not what it was.
 type Unpreparable struct {

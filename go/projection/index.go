@@ -51,9 +51,15 @@ type Order struct {
 	Failure *kernel.Failure `json:"failure"`
 	// Retry is what it waits for before its next attempt, nil if it does not.
 	Retry *kernel.RetryWait `json:"retry"`
+	// Doubted says that turns were left out since it was submitted, when the journal was
+	// recovered, and nobody has said yet that it may be attempted all the same.
+	Doubted bool `json:"doubted"`
 	// Submitted and Changed are recorded clock readings in milliseconds since 1970 UTC.
 	Submitted int64 `json:"submitted_unix_ms"`
 	Changed   int64 `json:"changed_unix_ms"`
+
+	// trusted is the turn in which it was submitted or, later, resumed.
+	trusted uint64
 }
 
 // Attempt is one row of the index: an attempt, with its work order.
@@ -181,6 +187,8 @@ type Builder struct {
 	standings map[lifecycle.Subject]lifecycle.State
 	orders    map[workorder.ID]*Order
 	attempts  map[workorder.AttemptID]*Attempt
+	// recovered is the turn of the newest recovery that left turns out, 0 for none.
+	recovered uint64
 }
 
 // NewBuilder returns a builder of the index of an empty journal.
@@ -229,6 +237,14 @@ func (b *Builder) Add(e journal.Entry) error {
 func (b *Builder) event(e lifecycle.Event, before, now lifecycle.State, at int64) error {
 	id := e.Subject.ID()
 	switch e.Subject.Machine() {
+	case kernel.JournalMachine:
+		var r kernel.Recovered
+		if err := canonical.Decode(e.Body, &r); err != nil {
+			return err
+		}
+		if r.LeftOut > 0 {
+			b.recovered = b.index.Sequence
+		}
 	case kernel.WorkOrderMachine:
 		return b.order(workorder.ID(id), e, now, at)
 	case kernel.AttemptMachine:
@@ -292,7 +308,7 @@ func (b *Builder) row(id workorder.AttemptID, at int64) *Attempt {
 func (b *Builder) order(id workorder.ID, e lifecycle.Event, now lifecycle.State, at int64) error {
 	o := b.orders[id]
 	if o == nil {
-		o = &Order{ID: id, Submitted: at}
+		o = &Order{ID: id, Submitted: at, trusted: b.index.Sequence}
 		b.orders[id] = o
 	}
 	o.State, o.Changed = now, at
@@ -316,6 +332,8 @@ func (b *Builder) order(id workorder.ID, e lifecycle.Event, now lifecycle.State,
 	case "work_order.blocked_dependency", "work_order.dependency_failed":
 		o.Dependency = new(kernel.Dependency)
 		return canonical.Decode(e.Body, o.Dependency)
+	case "work_order.resumed":
+		o.trusted = b.index.Sequence
 	case "work_order.ready":
 		o.Blocked, o.Dependency = "", nil
 	case "work_order.reserved":
@@ -365,6 +383,7 @@ func (b *Builder) Index() *Index {
 	}
 	b.index.Orders = make([]Order, 0, len(b.orders))
 	for _, o := range b.orders {
+		o.Doubted = o.trusted < b.recovered && !b.registry.Latest(kernel.WorkOrderMachine).Terminal(o.State)
 		b.index.Orders = append(b.index.Orders, *o)
 	}
 	slices.SortFunc(b.index.Orders, func(a, c Order) int { return strings.Compare(string(a.ID), string(c.ID)) })

@@ -79,6 +79,7 @@ func goTypes() map[string]reflect.Type {
 		"event/descriptor":           reflect.TypeFor[workorder.Descriptor](),
 		"event/failure":              reflect.TypeFor[kernel.Failure](),
 		"event/effect_proposal":      reflect.TypeFor[kernel.Proposed](),
+		"event/resumed":              reflect.TypeFor[kernel.Resumed](),
 		"event/sending":              reflect.TypeFor[kernel.Begun](),
 		"event/fenced":               reflect.TypeFor[kernel.Fenced](),
 		"event/intent":               reflect.TypeFor[operation.Intent](),

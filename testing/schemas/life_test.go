@@ -386,6 +386,7 @@ func lives() map[string]func(t testing.TB) *life {
 			wait := kernel.Dependency{Code: reason.DependencyWaiting, Why: "it waits", On: []kernel.DependsOn{{WorkOrder: other, State: "active"}}}
 			s := turn(turn(kernel.State{}, submit), kernel.Depend{Dependency: wait})
 			fail := kernel.Dependency{Code: reason.DependencyMissing, Why: "it is not there", On: []kernel.DependsOn{{WorkOrder: other}}}
+			s = turn(s, kernel.Resume{Ingress: delivered.Digest, Resumed: kernel.Resumed{Principal: "uid:1000", Reason: "nothing was left out of it"}})
 			turn(s, kernel.Depend{Dependency: fail})
 			return l.finish()
 		},

@@ -36,6 +36,10 @@ func (o shownOrder) write(w io.Writer, s style) {
 	if o.State == "unknown_terminal" {
 		section(w, s, "waits", "for a person to say what became of it: docs/recovery.md")
 	}
+	if o.Doubted {
+		section(w, s, "waits", "for a person: turns were left out when the journal was recovered, and what became of the order may stand in them",
+			"writ command '/writ resume-work "+string(o.ID)+" --expected-version "+fmt.Sprint(len(o.Events))+" --reason …' lets it be attempted, cancel-work ends it")
+	}
 	if o.Blocked != "" {
 		section(w, s, "why", plain(o.Blocked))
 	}
