@@ -36,13 +36,13 @@ func (a *Admission) resolveCheckpoint(ctx context.Context, o *order) error {
 	switch kind := o.checkpoint.PayloadKind; {
 	case !slices.Contains(workorder.PayloadKinds(), kind):
 		return o.at("/checkpoint/payload_kind", reason.New(reason.CheckpointUnregisteredKind, fmt.Sprintf("no payload kind %q is registered", kind),
-			"/checkpoint/payload_kind", "write "+workorder.ToolProgressKind))
+			"checkpoint.payload_kind", "write "+workorder.ToolProgressKind))
 	case !o.executor.Checkpoint:
 		return o.at("/checkpoint/policy", reason.New(reason.AdapterUnsupported, "the adapter "+o.adapter.Name+" does not declare checkpoints",
-			"/checkpoint/policy", "run without checkpoints, or choose an executor that declares them"))
+			"checkpoint.policy", "run without checkpoints, or choose an executor that declares them"))
 	case !o.provider.Capabilities().Checkpoint:
 		return o.at("/checkpoint/policy", reason.New(reason.EnvironmentUnsupported, "nothing in the environment "+o.order.Environment.Provider+" can offer checkpoints",
-			"/checkpoint/policy", "run without checkpoints, or choose an environment that can"))
+			"checkpoint.policy", "run without checkpoints, or choose an environment that can"))
 	}
 	for i, in := range o.order.Inputs {
 		if in.Name == workorder.CheckpointInput {
