@@ -209,6 +209,9 @@ func TestABadCheckpointIsKeptAndRefused(t *testing.T) {
 			if err := canonical.Decode(d.Events[len(d.Events)-1].Body, &f); err != nil || f.Code != test.want || f.Stage != "checkpoint" {
 				t.Errorf("refused with %+v (%v), want %s", f, err, test.want)
 			}
+			if name == "an unregistered kind" && !strings.Contains(f.Detail, `the attempt bundle takes "writ.checkpoint.tool_progress.v1"`) {
+				t.Errorf("refused with %q, which does not say what is taken", f.Detail)
+			}
 			if l.state.Checkpoint.Digest != before.Digest {
 				t.Error("it is remembered as validated")
 			}

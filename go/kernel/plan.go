@@ -155,7 +155,7 @@ func (k Kernel) begin(s State, wants ...want) (Plan, error) {
 // purpose, for comparison with in.
 func (k Kernel) ordered(s State, in operation.Intent) (operation.Intent, error) {
 	switch purpose := in.Key.Purpose(); {
-	case purpose == purposeMain && in.Kind != operation.Checkpoint:
+	case purpose == purposeMain:
 	case in.Kind == operation.Checkpoint && s.orders(purpose):
 	case in.Kind == operation.Destroy && strings.HasPrefix(purpose, "again-"):
 	default:
