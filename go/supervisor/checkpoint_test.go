@@ -11,6 +11,7 @@ import (
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/executor"
 	"github.com/writ-runtime/writ/go/kernel"
+	"github.com/writ-runtime/writ/go/ledger"
 	"github.com/writ-runtime/writ/go/lifecycle"
 	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/protocol"
@@ -318,5 +319,39 @@ func TestAnOfferIsPinnedToItsCheckpoint(t *testing.T) {
 	}
 	if s := r.run(); s.Result.Conclusion != workorder.Succeeded {
 		t.Errorf("ended %+v", s.Result)
+	}
+}
+
+// The same checkpoint operation again, in a later life of the host, is answered from the
+// journal byte for byte, and performs nothing; another request under its key is a collision
+// (O4, O5).
+func TestACheckpointIsReplayedFromTheJournal(t *testing.T) {
+	h := newHost(t)
+	r := h.newRig(t, taking)
+	r.offering(progress(1), progress(2))
+	s := r.run()
+	r.Reopen()
+	for _, purpose := range []string{"1", "2"} {
+		for _, o := range s.Operations() {
+			if o.Intent.Kind != operation.Checkpoint || o.Intent.Key.Purpose() != purpose {
+				continue
+			}
+			opened, err := r.Ledger.Commit(t.Context(), ledger.Turn{Fence: r.State.Fence(), Commands: []kernel.Command{kernel.Begin{Intent: o.Intent}}, Actor: "uid:0"})
+			if err != nil || len(opened.Permits) > 0 || len(opened.Replayed) != 1 || opened.Sequence != 0 {
+				t.Fatalf("checkpoint %s again: %+v, %v", purpose, opened, err)
+			}
+			was, err := canonical.Marshal(o.Record)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if is, err := canonical.Marshal(opened.Replayed[0]); err != nil || string(is) != string(was) {
+				t.Errorf("checkpoint %s was\n%s\nand is\n%s (%v)", purpose, was, is, err)
+			}
+			other := o.Intent
+			other.Digest = fixture.Digest("other")
+			if _, err := r.Ledger.Commit(t.Context(), ledger.Turn{Fence: r.State.Fence(), Commands: []kernel.Command{kernel.Begin{Intent: other}}, Actor: "uid:0"}); !reason.Is(err, reason.OperationCollision) {
+				t.Errorf("another request under the key of checkpoint %s: %v", purpose, err)
+			}
+		}
 	}
 }

@@ -16,6 +16,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/journal/sqlite"
+	"github.com/writ-runtime/writ/go/kernel"
+	"github.com/writ-runtime/writ/go/ledger"
+	"github.com/writ-runtime/writ/go/workorder"
+	"github.com/writ-runtime/writ/testing/fixture"
 	"github.com/writ-runtime/writ/testing/testdist"
 )
 
@@ -186,6 +192,7 @@ func (c *chained) wentOn(all []shownAttempt) {
 			c.t.Errorf("the second took a checkpoint at %d, and started at %d", k.Position, newest.Position)
 		}
 	}
+	c.compiledAnew(first.ID, second.ID, newest.Payload)
 	status, out, _ := c.output(c.t, "artifacts", "get", second.Outputs[0].Digest, "--state", c.state)
 	var chain struct {
 		Rounds, Computed int64
@@ -207,6 +214,49 @@ func (c *chained) wentOn(all []shownAttempt) {
 	}
 	if status, out, errs := c.output(c.t, "verify", "--state", c.state); status != 0 {
 		c.t.Errorf("verify: exit status %d\n%s%s", status, out, errs)
+	}
+}
+
+// compiledAnew reads both attempts from the journal alone: the second has a reservation, a
+// fence, a context, inputs and a policy decision of its own, and the payload is in the ones
+// that it has to be in.
+func (c *chained) compiledAnew(first, second, payload string) {
+	c.t.Helper()
+	store, err := sqlite.Open(c.t.Context(), c.state, sqlite.Options{})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer store.Close()
+	k := fixture.Kernel(c.t)
+	load := func(id string) kernel.State {
+		s, err := ledger.Load(c.t.Context(), store, k, workorder.AttemptID(id))
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		return s
+	}
+	was, is := load(first), load(second)
+	before, after := was.Bundle.Bundle(), is.Bundle.Bundle()
+	if was.Generation != before.Fence.Generation+1 || is.Generation != 1 || string(after.Fence.Attempt) != second || after.Attempt.Ordinal != 2 {
+		c.t.Errorf("the first stands at generation %d of %+v, the second at %d of %+v", was.Generation, before.Fence, is.Generation, after.Fence)
+	}
+	if before.Reservation == after.Reservation || before.Context == after.Context || before.Policy.Decision == after.Policy.Decision ||
+		was.Reserved.Digests.Context != before.Context || is.Reserved.Digests.Context != after.Context || before.StartsFrom != nil {
+		c.t.Errorf("the second was not compiled anew:\n%s\n%s", was.Bundle.Bytes(), is.Bundle.Bytes())
+	}
+	raw, err := store.Blob(c.t.Context(), after.Context)
+	var given workorder.ContextPackage
+	if err == nil {
+		err = canonical.Decode(raw, &given)
+	}
+	if err != nil || len(given.Artifacts) != 1 || string(given.Artifacts[0]) != payload {
+		c.t.Errorf("the context of the second is %+v, %v", given, err)
+	}
+	if in := after.Inputs.Inputs; len(in) != 2 || in[1].Name != workorder.CheckpointInput || string(in[1].Files[0].Digest) != payload {
+		c.t.Errorf("the second is given %+v", in)
+	}
+	if is.Checkpoint == nil || was.Order.Digest != is.Order.Digest {
+		c.t.Errorf("the order's newest checkpoint is %+v", is.Checkpoint)
 	}
 }
 
