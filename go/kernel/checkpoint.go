@@ -98,15 +98,15 @@ func (d *decision) mayCheckpoint(in operation.Intent) error {
 	return nil
 }
 
-// Propose has the reducer judge the checkpoint that an applied operation came to, with the
+// ProposeCheckpoint has the reducer judge the checkpoint that an applied operation came to, with the
 // payload as it was offered. It never refuses: what it does not accept is recorded with the
 // reason, and is never started from.
-type Propose struct {
+type ProposeCheckpoint struct {
 	Operation operation.Key
 	Payload   []byte
 }
 
-func (c Propose) decide(d *decision) error {
+func (c ProposeCheckpoint) decide(d *decision) error {
 	o, ok := d.state.operations[c.Operation]
 	if !ok || o.Intent.Kind != operation.Checkpoint {
 		return wrongState(string(c.Operation), "no checkpoint was begun under this key")
@@ -220,8 +220,8 @@ func refusal(why error) (Failure, lifecycle.Guard, error) {
 	return f, g, err
 }
 
-// absorbProposal marks the operation whose checkpoint is judged.
-func absorbProposal(s *State, e lifecycle.Event, body any) error {
+// absorbCheckpoint marks the operation whose checkpoint is judged.
+func absorbCheckpoint(s *State, e lifecycle.Event, body any) error {
 	var envelope workorder.CheckpointEnvelope
 	if err := into(body, e.Body, &envelope); err != nil {
 		return err

@@ -74,7 +74,7 @@ func (l *life) envelope(in operation.Intent, payload []byte) workorder.Checkpoin
 func (l *life) offer(in operation.Intent, e workorder.CheckpointEnvelope, payload []byte) []kernel.Command {
 	s := l.applied(in)
 	s.Outcome = operation.Done(e)
-	return []kernel.Command{s, kernel.Propose{Operation: in.Key, Payload: payload}}
+	return []kernel.Command{s, kernel.ProposeCheckpoint{Operation: in.Key, Payload: payload}}
 }
 
 // take takes one checkpoint that an honest executor proposes.
@@ -120,7 +120,7 @@ func TestACheckpointIsProposedJudgedAndRemembered(t *testing.T) {
 		t.Errorf("the envelope is remembered as %s, and is %s: %v", c.Digest, digest, err)
 	}
 	// A second judgement of the same operation is none.
-	if d := l.do(kernel.Propose{Operation: operation.Key(c.Envelope.Operation), Payload: progress(9)}); len(d.Events) > 0 {
+	if d := l.do(kernel.ProposeCheckpoint{Operation: operation.Key(c.Envelope.Operation), Payload: progress(9)}); len(d.Events) > 0 {
 		t.Errorf("it was judged again: %s", families(d.Events))
 	}
 	l.take(8)

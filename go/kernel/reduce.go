@@ -192,7 +192,7 @@ func (k Kernel) absorb(s *State, e lifecycle.Event, body any) error {
 		p.code, p.why = reason.AttemptCancelled, c.Reason
 		s.proposed[e.Subject] = p
 	case "execution.checkpoint_proposed":
-		return absorbProposal(s, e, body)
+		return absorbCheckpoint(s, e, body)
 	case "work_order.checkpointed":
 		s.Checkpoint = new(Checkpoint)
 		return into(body, e.Body, s.Checkpoint)

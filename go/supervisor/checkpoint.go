@@ -120,7 +120,7 @@ func (d *drive) propose(p ledger.Permit) error {
 	if err := d.keepPayload(payload); err != nil {
 		return err
 	}
-	d.pending = append(d.pending, kernel.Propose{Operation: settled.Key, Payload: payload})
+	d.pending = append(d.pending, kernel.ProposeCheckpoint{Operation: settled.Key, Payload: payload})
 	return nil
 }
 

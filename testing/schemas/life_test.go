@@ -210,7 +210,7 @@ func (l *life) checkpoint(pending []kernel.Command, position int64) []kernel.Com
 	return []kernel.Command{l.run(0, operation.Done(workorder.CheckpointEnvelope{
 		Kind: workorder.CheckpointKind, Attempt: l.state.Attempt, Fence: l.state.Fence(), Operation: string(in.Key), PayloadKind: workorder.ToolProgressKind,
 		Payload: canonical.Sum(payload), PayloadBytes: int64(len(payload)), Artifacts: []canonical.Digest{}, Policy: l.state.Decision(),
-	})), kernel.Propose{Operation: in.Key, Payload: payload}}
+	})), kernel.ProposeCheckpoint{Operation: in.Key, Payload: payload}}
 }
 
 // complete settles start and launch, and begins freeze_outputs and collect.
