@@ -145,6 +145,26 @@ func (s *services) ReadArtifact(ctx context.Context, m *executorv1.ReadArtifactR
 	return &executorv1.ReadArtifactResponse{Data: data[:min(int64(len(data)), limit)], Size: size}, nil
 }
 
+// Offered serves what the workload has offered, to the checkpoint call that it is pinned for.
+func (s *services) Offered(ctx context.Context, m *executorv1.OfferedRequest) (*executorv1.OfferedResponse, error) {
+	session, c, ctx, done, err := s.admit(ctx, m.GetCall())
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if c.Operation.Kind() != operation.Checkpoint {
+		return nil, refuse(foreign(c, "is no checkpoint"))
+	}
+	payload, err := session.services.Offered(ctx, c)
+	if err != nil {
+		return nil, refuse(err)
+	}
+	if len(payload) > wire.MaxCheckpoint {
+		return nil, refuse(reason.New(reason.CheckpointTooLarge, "the workload has offered more than a checkpoint may hold", string(c.Operation), "have the tool offer less"))
+	}
+	return &executorv1.OfferedResponse{Payload: payload}, nil
+}
+
 // Log passes on a bounded number of bounded lines.
 func (s *services) Log(ctx context.Context, m *executorv1.LogRequest) (*executorv1.LogResponse, error) {
 	session, c, ctx, done, err := s.admit(ctx, m.GetCall())

@@ -34,6 +34,16 @@ func TestForeignCallsAreRefused(t *testing.T) {
 	}
 }
 
+// What the workload has offered is read on behalf of a checkpoint call and of no other.
+func TestOffersAreForCheckpoints(t *testing.T) {
+	r := newRig(t, config(t, "stealoffer", bad(t)))
+	r.desk.offered = []byte("{}")
+	c, q := r.call(operation.Start)
+	if a, err := r.session.Start(t.Context(), c, q, "handle"); err != nil || a.Refusal == nil || a.Refusal.Code != reason.AdapterForeignCall {
+		t.Errorf("an offer read by a start: %v, %v", err, a.Refusal)
+	}
+}
+
 // The other direction: the host makes no call that the session was not activated for.
 func TestForeignCallsAreNotMade(t *testing.T) {
 	r := newRig(t, config(t, "reference-local", reference(t)))

@@ -46,7 +46,7 @@ func bad(t testing.TB) string {
 	return programs.Path(t, "WRIT_TEST_BADADAPTER", "github.com/writ-runtime/writ/testing/adapters/badadapter")
 }
 
-// manifest is what both adapters declare.
+// manifest is what the bad adapter declares. Reference-local declares checkpoints too.
 const manifest = `{"kind":"writ.executor_capabilities.v1","protocols":["writ.executor.v1"],
 "operations":["prepare","start","cancel","collect","cleanup"],"environments":["ephemeral_isolated"],"tools":["wasm"],"checkpoint":false,
 "effects":[{"operation":"prepare","effect_class":"provider_idempotent"},{"operation":"start","effect_class":"reconcilable"},
@@ -58,7 +58,14 @@ func config(t testing.TB, name, program string) adapterhost.Config {
 	t.Helper()
 	dir := t.TempDir()
 	declared := filepath.Join(dir, "manifest.json")
-	if err := os.WriteFile(declared, []byte(manifest), 0o600); err != nil {
+	text := []byte(manifest)
+	if program == reference(t) {
+		var err error
+		if text, err = os.ReadFile(filepath.Join("..", "..", "plugins", "adapters", "referencelocal", "manifest.json")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(declared, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	dist := filepath.Join(dir, "dist")
@@ -146,7 +153,7 @@ func (r *rig) call(kind operation.Kind) (protocol.Call, protocol.Request) {
 	case operation.Cleanup:
 		parameters = protocol.RetentionParameters{}
 	case operation.Checkpoint:
-		parameters = struct{}{}
+		parameters = protocol.CheckpointParameters{PayloadKind: "writ.checkpoint.tool_progress.v1", MaxBytes: 1024}
 	}
 	request, err := protocol.NewRequest(kind, r.bundle.Digest(), r.fence.Attempt, b.Pins.Adapter.Name, "main", parameters)
 	if err != nil {
@@ -166,6 +173,8 @@ type desk struct {
 	asked    int
 	parents  []operation.Key
 	lines    []string
+	// offered is what the workload has offered.
+	offered []byte
 	// during is called within a launch, before it is made.
 	during func()
 }
@@ -214,6 +223,15 @@ func (d *desk) Observe(ctx context.Context, c protocol.Call, wait time.Duration)
 
 func (d *desk) ReadArtifact(_ context.Context, _ protocol.Call, digest canonical.Digest, _, _ int64) ([]byte, int64, error) {
 	return nil, 0, reason.New(reason.ArtifactMissing, "the bundle does not name it", string(digest), "")
+}
+
+func (d *desk) Offered(_ context.Context, c protocol.Call) ([]byte, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.offered == nil {
+		return nil, reason.New(reason.CheckpointForeign, "nothing was asked for", string(c.Operation), "")
+	}
+	return d.offered, nil
 }
 
 func (d *desk) Log(_ context.Context, _ protocol.Call, level, message string) {

@@ -2,13 +2,16 @@ package adapterhost_test
 
 import (
 	"os"
+	"reflect"
 	"testing"
 	"time"
 
+	"github.com/writ-runtime/writ/go/api/wire"
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/go/workorder"
 )
 
 // The whole way of an execution through reference-local.
@@ -43,11 +46,6 @@ func TestReferenceLocal(t *testing.T) {
 	if len(status.Report.Ended) != 1 || status.Report.Ended[0].Ended != protocol.EndedExited {
 		t.Errorf("report %+v", status.Report)
 	}
-	c, q = r.call(operation.Checkpoint)
-	checkpoint, err := r.session.Checkpoint(ctx, c, q, handle.Handle)
-	if err != nil || checkpoint.Refusal == nil || checkpoint.Refusal.Code != reason.AdapterUnsupported {
-		t.Errorf("checkpoint: %v, %v", err, checkpoint.Refusal)
-	}
 	c, q = r.call(operation.Collect)
 	collected, err := r.session.Collect(ctx, c, q, handle.Handle)
 	if err != nil || string(collected.Result) != `{"result":"report.json"}` {
@@ -74,12 +72,56 @@ func TestReferenceLocal(t *testing.T) {
 	}
 }
 
+// The adapter proposes what the workload has offered, bound to the call and the bundle, and nothing where nothing was
+// asked for.
+func TestCheckpoint(t *testing.T) {
+	r := newRig(t, config(t, "reference-local", reference(t)))
+	c, q := r.call(operation.Checkpoint)
+	if a, err := r.session.Checkpoint(t.Context(), c, q, "h"); err != nil || a.Refusal == nil || a.Refusal.Code != reason.CheckpointForeign {
+		t.Errorf("without an offer: %v, %v", err, a.Refusal)
+	}
+	for name, test := range map[string]struct{ payload, kind string }{
+		"of the kind asked for": {`{"kind":"writ.checkpoint.tool_progress.v1"}`, "writ.checkpoint.tool_progress.v1"},
+		"of another kind":       {`{"kind":"writ.checkpoint.other.v1"}`, "writ.checkpoint.other.v1"},
+		"no JSON":               {"x", "writ.checkpoint.tool_progress.v1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, config(t, "reference-local", reference(t)))
+			c, q := r.call(operation.Checkpoint)
+			r.desk.offered = []byte(test.payload)
+			a, err := r.session.Checkpoint(t.Context(), c, q, "h")
+			if err != nil || a.Refusal != nil {
+				t.Fatal(err, a.Refusal)
+			}
+			var got workorder.CheckpointEnvelope
+			if err := canonical.DecodeCanonical(a.Result, &got); err != nil {
+				t.Fatal(err)
+			}
+			want := workorder.CheckpointEnvelope{
+				Kind: workorder.CheckpointKind, Attempt: r.fence.Attempt, Fence: r.fence, Operation: string(c.Operation), PayloadKind: test.kind,
+				Payload: canonical.Sum([]byte(test.payload)), PayloadBytes: int64(len(test.payload)), Artifacts: []canonical.Digest{}, Policy: r.bundle.Bundle().Policy.Decision,
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+		})
+	}
+	r = newRig(t, r.config)
+	r.desk.offered = make([]byte, wire.MaxCheckpoint+1)
+	c, q = r.call(operation.Checkpoint)
+	if a, err := r.session.Checkpoint(t.Context(), c, q, "h"); err != nil || a.Refusal == nil || a.Refusal.Code != reason.CheckpointTooLarge {
+		t.Errorf("with too large an offer: %v, %v", err, a.Refusal)
+	}
+}
+
 // An exact repetition has the same answer, byte for byte, from another process too, and launches nothing twice.
 func TestExactReplay(t *testing.T) {
 	r := newRig(t, config(t, "reference-local", reference(t)))
 	ctx := t.Context()
 	prepare, prepareRequest := r.call(operation.Prepare)
 	start, startRequest := r.call(operation.Start)
+	checkpoint, checkpointRequest := r.call(operation.Checkpoint)
+	r.desk.offered = []byte(`{"kind":"writ.checkpoint.tool_progress.v1"}`)
 	var claims []string
 	for range 2 {
 		p, err := r.session.Prepare(ctx, prepare, prepareRequest)
@@ -90,7 +132,11 @@ func TestExactReplay(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		claims = append(claims, string(p.Claim)+string(p.Result)+string(s.Claim)+string(s.Result))
+		k, err := r.session.Checkpoint(ctx, checkpoint, checkpointRequest, "h")
+		if err != nil || k.Refusal != nil {
+			t.Fatal(err, k.Refusal)
+		}
+		claims = append(claims, string(p.Claim)+string(p.Result)+string(s.Claim)+string(s.Result)+string(k.Claim)+string(k.Result))
 		kill(t, r)
 	}
 	if claims[0] != claims[1] {

@@ -25,6 +25,9 @@ type Services interface {
 	// ReadArtifact returns at most limit bytes of an artifact from offset on, and the size of the whole. It refuses
 	// what the attempt bundle does not name (artifact.missing). The bundle itself is served without it.
 	ReadArtifact(ctx context.Context, c protocol.Call, digest canonical.Digest, offset, limit int64) ([]byte, int64, error)
+	// Offered returns what the workload has offered as a checkpoint, for a checkpoint that the host asked for: the same
+	// bytes each time. Any other call is refused (checkpoint.foreign).
+	Offered(ctx context.Context, c protocol.Call) ([]byte, error)
 	// Log takes one line of the adapter, bounded and printable; level is debug, info, warn or error.
 	Log(ctx context.Context, c protocol.Call, level, message string)
 }

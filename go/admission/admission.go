@@ -137,7 +137,7 @@ func (a *Admission) recorded(ctx context.Context, order kernel.State) (*order, e
 	if err != nil {
 		return nil, err
 	}
-	return a.resolve(ctx, doc, order.Order.Origin, &order.Order)
+	return a.resolve(ctx, doc, order.Order.Origin, &order)
 }
 
 func (a *Admission) unpreparable(ctx context.Context, order kernel.State, accepted ingress.Accepted, why error) error {

@@ -146,7 +146,7 @@ func materialize(t *testing.T, p environment.Provider, tool canonical.Digest, in
 	// Without a permit of its own, no effect takes place.
 	var zero ledger.Permit
 	for what, e := range map[string]ledger.Effect{
-		"provision": env.Provision(), "materialize": env.Materialize(attestation.Accepted{}, sources), "launch": env.Launch(attestation.Accepted{}),
+		"provision": env.Provision(), "materialize": env.Materialize(attestation.Accepted{}, sources), "launch": env.Launch(attestation.Accepted{}, nil),
 		"destroy": env.Destroy(),
 	} {
 		if out := e.Perform(t.Context(), zero); out.Code != reason.OperationPermitInvalid {

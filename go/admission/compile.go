@@ -42,7 +42,8 @@ func (a *Admission) compile(o *order, s kernel.State, r policy.Record, decision 
 		Proposals:                  o.proposals,
 		Pins:                       attemptbundle.Pins{Adapter: pinned(o.adapter), Tools: []attemptbundle.Pin{pinned(o.tool)}},
 		Ceilings:                   o.ceilings(),
-		Checkpoint:                 "none",
+		Checkpoint:                 o.checkpoint,
+		StartsFrom:                 o.from,
 		CancellationDeadlineMillis: o.order.CancellationDeadlineMillis,
 		Reconciliation:             attemptbundle.Reconciliation{Tries: defaultTries, DeadlineMillis: 3 * defaultCancelMillis},
 		Classification:             classification,
@@ -53,9 +54,6 @@ func (a *Admission) compile(o *order, s kernel.State, r policy.Record, decision 
 	}
 	for _, l := range a.Policies.Digests() {
 		b.Policy.Layers = append(b.Policy.Layers, attemptbundle.LayerDigest{Layer: string(l.Layer), Digest: l.Digest})
-	}
-	if c := o.order.Checkpoint; c != nil {
-		b.Checkpoint = c.Policy
 	}
 	if rec := o.order.Reconciliation; rec != nil {
 		b.Reconciliation = attemptbundle.Reconciliation{Tries: rec.Tries, DeadlineMillis: rec.DeadlineMillis}

@@ -13,6 +13,7 @@ import (
 	"github.com/writ-runtime/writ/go/outbox"
 	"github.com/writ-runtime/writ/go/policy"
 	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/go/workorder"
 )
 
 // decide asks every layer and intersects their answers.
@@ -95,6 +96,9 @@ func (a *Admission) input(o *order) policy.Input {
 	}
 	for _, i := range w.Inputs {
 		in.WorkOrder.Inputs = append(in.WorkOrder.Inputs, policy.InputMount{Name: i.Name})
+	}
+	if o.from != nil {
+		in.WorkOrder.Inputs = append(in.WorkOrder.Inputs, policy.InputMount{Name: workorder.CheckpointInput})
 	}
 	for _, p := range w.Outputs.Paths {
 		in.WorkOrder.Outputs.Paths = append(in.WorkOrder.Outputs.Paths, policy.InputPath{Path: p.Path})

@@ -55,9 +55,13 @@ type order struct {
 	order    workorder.WorkOrder
 	origin   string
 
+	// known is where a recorded order stands; nil for one that is only now.
+	known *kernel.State
+
 	provider environment.Provider
 	manifest attemptbundle.EnvironmentManifest
 	adapter  pin.Entry
+	executor executor.Capabilities
 	tool     pin.Entry
 	sources  Sources
 	inputs   protocol.InputManifest
@@ -67,6 +71,9 @@ type order struct {
 	// proposals are those of the order with everything filled in, sorted by purpose.
 	proposals []workorder.Proposal
 	budget    workorder.Budget
+	// checkpoint says which checkpoints are taken, from is the one that the attempt starts from.
+	checkpoint attemptbundle.CheckpointPolicy
+	from       *attemptbundle.StartingPoint
 
 	role, context, prompt, requested, schemaDigest canonical.Digest
 	// blobs carry the packages that the digests name.
@@ -75,8 +82,11 @@ type order struct {
 
 // resolve finds everything that a work order names. No event is recorded; documents may
 // already be kept under their digests.
-func (a *Admission) resolve(ctx context.Context, doc *schema.Document, origin string, recorded *kernel.Submitted) (*order, error) {
-	o := &order{document: doc, origin: origin, recorded: recorded}
+func (a *Admission) resolve(ctx context.Context, doc *schema.Document, origin string, known *kernel.State) (*order, error) {
+	o := &order{document: doc, origin: origin, known: known}
+	if known != nil {
+		o.recorded = &known.Order
+	}
 	if err := doc.Decode(&o.order); err != nil {
 		return nil, err
 	}
@@ -88,7 +98,7 @@ func (a *Admission) resolve(ctx context.Context, doc *schema.Document, origin st
 	}
 	o.fillIn()
 	for _, step := range []func(context.Context, *order) error{
-		a.resolveEnvironment, a.resolvePins, a.resolveOutputs, a.resolveInputs, a.resolveProposals, a.resolveRequests, a.resolvePackages,
+		a.resolveEnvironment, a.resolvePins, a.resolveOutputs, a.resolveInputs, a.resolveCheckpoint, a.resolveProposals, a.resolveRequests, a.resolvePackages,
 	} {
 		if err := step(ctx, o); err != nil {
 			return nil, err
@@ -165,6 +175,7 @@ func (a *Admission) resolvePins(_ context.Context, o *order) (err error) {
 	if err != nil {
 		return err
 	}
+	o.executor = capabilities
 	if err := capabilities.Supports(o.manifest.Isolation, "wasm"); err != nil {
 		return o.at("/executor", err)
 	}
@@ -301,6 +312,7 @@ func (a *Admission) resolveRequests(_ context.Context, o *order) error {
 	for _, p := range o.proposals {
 		asked = append(asked, outbox.Asks(p)...)
 	}
+	asked = append(asked, o.checkpointActions()...)
 	implied := len(asked)
 	for i, act := range append(asked, o.order.Actions...) {
 		r, err := request(act)
@@ -344,7 +356,7 @@ func (a *Admission) resolvePackages(ctx context.Context, o *order) error {
 		{&o.role, workorder.RolePackage{
 			Kind: workorder.RolePackageKind, Role: o.order.Role, Profile: "default", Policy: a.Policies.Digest(capability.RoleLayer),
 		}},
-		{&o.context, workorder.ContextPackage{Kind: workorder.ContextKind, Artifacts: []canonical.Digest{}}},
+		{&o.context, workorder.ContextPackage{Kind: workorder.ContextKind, Artifacts: o.given()}},
 		{&o.prompt, workorder.PromptPayload{
 			Kind: workorder.PromptKind, Objective: o.order.Objective, Tool: o.order.Tool.Name, Arguments: arguments,
 		}},

@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -30,11 +31,21 @@ const (
 type Sources struct {
 	origin string
 	inputs []workorder.Input
+	// checkpoint is the one file of the input workorder.CheckpointInput, nil where there is none.
+	checkpoint []byte
 }
 
 // NewSources returns the sources of a work order. Relative sources are taken from
 // origin, an absolute folder.
-func NewSources(origin string, inputs []workorder.Input) Sources { return Sources{origin, inputs} }
+func NewSources(origin string, inputs []workorder.Input) Sources {
+	return Sources{origin: origin, inputs: inputs}
+}
+
+// WithCheckpoint returns the sources with the payload of a checkpoint among them.
+func (s Sources) WithCheckpoint(payload []byte) Sources {
+	s.checkpoint = payload
+	return s
+}
 
 // Scan lists and digests every file of every input. The error is a *reason.Refusal for
 // an input that is missing, too large, or holds anything but files and folders.
@@ -53,6 +64,9 @@ func (s Sources) Scan(ctx context.Context) (protocol.InputManifest, error) {
 // Open opens one file of an input for materialization. Whether it still has the
 // digest of the manifest is for whoever takes it in to check.
 func (s Sources) Open(_ context.Context, mount, path string) (io.ReadCloser, error) {
+	if mount == workorder.CheckpointInput && path == workorder.CheckpointFile && s.checkpoint != nil {
+		return io.NopCloser(bytes.NewReader(s.checkpoint)), nil
+	}
 	for _, in := range s.inputs {
 		if in.Name != mount {
 			continue

@@ -11,7 +11,6 @@ func (o *order) refuseUnsupported() error {
 		pointer, what string
 	}{
 		{w.Retention != nil && w.Retention.Keep, "/retention/keep", "keeping an environment's bytes"},
-		{w.Checkpoint != nil && w.Checkpoint.Policy != "none", "/checkpoint/policy", "checkpoints"},
 		{w.Limits != nil && w.Limits.Repairs > 0, "/limits/repairs", "repairs of a result"},
 		{w.Limits != nil && w.Limits.Money != nil, "/limits/money", "a ceiling of money: nothing here has a price"},
 	} {

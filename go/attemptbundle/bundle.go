@@ -53,7 +53,10 @@ type Bundle struct {
 	Pins      Pins                 `json:"pins"`
 	Ceilings  Ceilings             `json:"ceilings"`
 
-	Checkpoint                 string           `json:"checkpoint_policy"`
+	Checkpoint CheckpointPolicy `json:"checkpoint_policy"`
+	// StartsFrom is the validated checkpoint that the attempt starts from, nil for none.
+	StartsFrom *StartingPoint `json:"starts_from"`
+
 	CancellationDeadlineMillis int64            `json:"cancellation_deadline_ms"`
 	Reconciliation             Reconciliation   `json:"reconciliation"`
 	Classification             string           `json:"result_classification"`

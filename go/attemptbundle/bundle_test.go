@@ -8,6 +8,7 @@ import (
 
 	"github.com/writ-runtime/writ/go/attemptbundle"
 	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/testing/fixture"
 )
@@ -93,6 +94,21 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// offered takes checkpoints within bounds.
+//
+//writ:immutable never reassigned
+var offered = attemptbundle.CheckpointPolicy{Policy: "offered", PayloadKind: "writ.checkpoint.tool_progress.v1", MaxBytes: 1024, MaxCount: 2, IntervalMillis: 1000}
+
+// startFrom makes a bundle start from a checkpoint, and puts a payload among its inputs.
+func startFrom(b *attemptbundle.Bundle, payload canonical.Digest, size int64) {
+	b.Checkpoint = offered
+	b.StartsFrom = &attemptbundle.StartingPoint{
+		Attempt: "att_01939a3c-7c1e-7000-8000-00000000000c", Envelope: fixture.Digest("envelope"),
+		PayloadKind: offered.PayloadKind, Payload: fixture.Digest("payload"), PayloadBytes: 7, Position: 1,
+	}
+	b.Inputs.Inputs = append(b.Inputs.Inputs, protocol.InputMount{Name: "checkpoint", Files: []protocol.InputFile{{Path: "last.json", Size: size, Digest: payload}}})
+}
+
 // Each part of a bundle is under its digest: changing any changes the name.
 func TestEveryPartIsCovered(t *testing.T) {
 	c, err := compile(t, nil)
@@ -101,26 +117,27 @@ func TestEveryPartIsCovered(t *testing.T) {
 	}
 	other := fixture.Digest("other")
 	for name, change := range map[string]func(*attemptbundle.Bundle){
-		"reservation": func(b *attemptbundle.Bundle) { b.Reservation.Digest = other },
-		"work order":  func(b *attemptbundle.Bundle) { b.WorkOrder.Version++ },
-		"attempt":     func(b *attemptbundle.Bundle) { b.Attempt.Version++ },
-		"cause":       func(b *attemptbundle.Bundle) { b.Cause.ExpectedVersion++ },
-		"fence":       func(b *attemptbundle.Bundle) { b.Fence.Generation++ },
-		"role":        func(b *attemptbundle.Bundle) { b.Role.Profile = "other" },
-		"delta":       func(b *attemptbundle.Bundle) { b.Deltas = []canonical.Digest{other} },
-		"mode":        func(b *attemptbundle.Bundle) { b.Mode = "shadow" },
-		"grants":      func(b *attemptbundle.Bundle) { b.Grants = b.Grants[:1] },
-		"policy":      func(b *attemptbundle.Bundle) { b.Policy.Layers[0].Digest = other },
-		"environment": func(b *attemptbundle.Bundle) { b.Environment.Limits.Files++ },
-		"inputs":      func(b *attemptbundle.Bundle) { b.Inputs.Inputs[0].Files[0].Digest = other },
-		"outputs":     func(b *attemptbundle.Bundle) { b.Outputs.Policy.MaxBytes++ },
-		"retention":   func(b *attemptbundle.Bundle) { b.Outputs.Retention.Keep = true },
-		"execution":   func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"--other"} },
-		"adapter":     func(b *attemptbundle.Bundle) { b.Pins.Adapter.Digest = other },
-		"ceilings":    func(b *attemptbundle.Bundle) { b.Ceilings.Tokens++ },
-		"checkpoint":  func(b *attemptbundle.Bundle) { b.Checkpoint = "manual" },
-		"deadline":    func(b *attemptbundle.Bundle) { b.CancellationDeadlineMillis++ },
-		"namespace":   func(b *attemptbundle.Bundle) { b.Operations.Namespace = "other" },
+		"reservation":    func(b *attemptbundle.Bundle) { b.Reservation.Digest = other },
+		"work order":     func(b *attemptbundle.Bundle) { b.WorkOrder.Version++ },
+		"attempt":        func(b *attemptbundle.Bundle) { b.Attempt.Version++ },
+		"cause":          func(b *attemptbundle.Bundle) { b.Cause.ExpectedVersion++ },
+		"fence":          func(b *attemptbundle.Bundle) { b.Fence.Generation++ },
+		"role":           func(b *attemptbundle.Bundle) { b.Role.Profile = "other" },
+		"delta":          func(b *attemptbundle.Bundle) { b.Deltas = []canonical.Digest{other} },
+		"mode":           func(b *attemptbundle.Bundle) { b.Mode = "shadow" },
+		"grants":         func(b *attemptbundle.Bundle) { b.Grants = b.Grants[:1] },
+		"policy":         func(b *attemptbundle.Bundle) { b.Policy.Layers[0].Digest = other },
+		"environment":    func(b *attemptbundle.Bundle) { b.Environment.Limits.Files++ },
+		"inputs":         func(b *attemptbundle.Bundle) { b.Inputs.Inputs[0].Files[0].Digest = other },
+		"outputs":        func(b *attemptbundle.Bundle) { b.Outputs.Policy.MaxBytes++ },
+		"retention":      func(b *attemptbundle.Bundle) { b.Outputs.Retention.Keep = true },
+		"execution":      func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"--other"} },
+		"adapter":        func(b *attemptbundle.Bundle) { b.Pins.Adapter.Digest = other },
+		"ceilings":       func(b *attemptbundle.Bundle) { b.Ceilings.Tokens++ },
+		"checkpoint":     func(b *attemptbundle.Bundle) { b.Checkpoint = offered },
+		"starting point": func(b *attemptbundle.Bundle) { startFrom(b, fixture.Digest("payload"), 7) },
+		"deadline":       func(b *attemptbundle.Bundle) { b.CancellationDeadlineMillis++ },
+		"namespace":      func(b *attemptbundle.Bundle) { b.Operations.Namespace = "other" },
 	} {
 		changed, err := compile(t, func(b *attemptbundle.Bundle) {
 			// The fixture shares what it points to: change a copy.
@@ -166,14 +183,29 @@ func TestRefusals(t *testing.T) {
 		"a web token": {reason.BundleSecretValue, func(b *attemptbundle.Bundle) {
 			b.Execution.Arguments = []string{"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.x"}
 		}},
-		"basic credentials":     {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"BASIC dXNlcjpwYXNzd29yZA=="} }},
-		"an access token":       {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"Access-Token: abcdef123"} }},
-		"a private key":         {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"-----BEGIN PRIVATE KEY-----"} }},
-		"a password":            {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"password=correct-horse"} }},
-		"a URL with a password": {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"https://u:pw123@example.org"} }},
-		"a socket":              {reason.BundleProviderLocator, func(b *attemptbundle.Bundle) { b.Environment.Workspace = "unix:///run/worker.sock" }},
-		"a host path":           {reason.BundleProviderLocator, func(b *attemptbundle.Bundle) { b.Environment.Workspace = "/home/somebody/w" }},
-		"a process":             {reason.BundleProviderLocator, func(b *attemptbundle.Bundle) { b.Environment.Workspace = "pid://4711" }},
+		"basic credentials":               {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"BASIC dXNlcjpwYXNzd29yZA=="} }},
+		"an access token":                 {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"Access-Token: abcdef123"} }},
+		"a private key":                   {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"-----BEGIN PRIVATE KEY-----"} }},
+		"a password":                      {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"password=correct-horse"} }},
+		"a URL with a password":           {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"https://u:pw123@example.org"} }},
+		"a socket":                        {reason.BundleProviderLocator, func(b *attemptbundle.Bundle) { b.Environment.Workspace = "unix:///run/worker.sock" }},
+		"a host path":                     {reason.BundleProviderLocator, func(b *attemptbundle.Bundle) { b.Environment.Workspace = "/home/somebody/w" }},
+		"checkpoints of a policy unknown": {reason.BundleUnbounded, func(b *attemptbundle.Bundle) { b.Checkpoint.Policy = "manual" }},
+		"bounds without checkpoints":      {reason.BundleUnbounded, func(b *attemptbundle.Bundle) { b.Checkpoint = offered; b.Checkpoint.Policy = "none" }},
+		"checkpoints without a size":      {reason.BundleUnbounded, func(b *attemptbundle.Bundle) { b.Checkpoint = offered; b.Checkpoint.MaxBytes = 0 }},
+		"checkpoints too large": {reason.BundleUnbounded, func(b *attemptbundle.Bundle) {
+			b.Checkpoint = offered
+			b.Checkpoint.MaxBytes = attemptbundle.MaxCheckpointBytes + 1
+		}},
+		"checkpoints without number": {reason.BundleUnbounded, func(b *attemptbundle.Bundle) { b.Checkpoint = offered; b.Checkpoint.MaxCount = 0 }},
+		"checkpoints without pause":  {reason.BundleUnbounded, func(b *attemptbundle.Bundle) { b.Checkpoint = offered; b.Checkpoint.IntervalMillis = 0 }},
+		"a start that is not given": {reason.BundleUnpinned, func(b *attemptbundle.Bundle) {
+			startFrom(b, fixture.Digest("payload"), 7)
+			b.Inputs.Inputs = b.Inputs.Inputs[:1]
+		}},
+		"a start from another payload": {reason.BundleUnpinned, func(b *attemptbundle.Bundle) { startFrom(b, fixture.Digest("other"), 7) }},
+		"a start of another size":      {reason.BundleUnpinned, func(b *attemptbundle.Bundle) { startFrom(b, fixture.Digest("payload"), 8) }},
+		"a process":                    {reason.BundleProviderLocator, func(b *attemptbundle.Bundle) { b.Environment.Workspace = "pid://4711" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := compile(t, tc.change)

@@ -84,6 +84,9 @@ func check(b *Bundle) error {
 			return refuse(reason.BundleUnbounded, n.field, "is not bounded", "give it a positive number")
 		}
 	}
+	if err := checkCheckpoints(b); err != nil {
+		return err
+	}
 	if b.Fence.Attempt != b.Attempt.ID {
 		return refuse(reason.BundleDigestMismatch, "fence.attempt", "belongs to another attempt", "compile the bundle from its own reservation")
 	}

@@ -33,6 +33,7 @@ func full(t *testing.T) *attemptbundle.Compiled {
 		b.Mode, b.Proposals = capability.Proposal, []workorder.Proposal{{
 			Purpose: "p", Effector: operation.Branch, Destination: "repo:a", Repository: "repo:a", Base: "b", Files: []string{"f"}, Title: "t", Message: "m",
 		}}
+		startFrom(b, fixture.Digest("payload"), 7)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ type Terms struct {
 func LocalTerms() Terms {
 	const many = 1_000_000
 	return Terms{LifeMillis: 3_600_000, Uses: map[string]int64{
-		"input.read": many, "output.write": many, "artifact.write": many, "process.spawn": 256, "model.call": 1000,
+		"input.read": many, "output.write": many, "artifact.write": many, "process.spawn": 256, "model.call": 1000, "checkpoint.propose": many,
 	}}
 }
 

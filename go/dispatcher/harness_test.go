@@ -100,7 +100,7 @@ func (l *life) launch() {
 	l.permits = l.Next(append(l.settled, kernel.Attest{Expected: expected, Report: report},
 		l.Run(l.permits[1], l.env.Materialize(accepted, inputs{})),
 		l.Run(l.permits[2], done{protocol.PrepareResult{Handle: "h"}}))...).Permits
-	effect, launch := l.env.Launch(accepted), l.permits[1]
+	effect, launch := l.env.Launch(accepted, nil), l.permits[1]
 	go func() { l.guest <- effect.Perform(context.WithoutCancel(l.t.Context()), launch) }()
 }
 

@@ -142,7 +142,9 @@ func (e *sender) sent(waits *reason.Refusal) Sent {
 }
 
 // wait says what a proposal waits for.
-func wait(code reason.Code, what string) *reason.Refusal { return reason.New(code, what, "", "") }
+func wait(code reason.Code, what string) *reason.Refusal {
+	return reason.New(code, what, "", "see where it stands with `writ show`")
+}
 
 // send sends the proposal under the policies of now. It returns what a proposal waits for
 // that cannot be sent now.

@@ -35,6 +35,8 @@ type Capabilities struct {
 	// Actions are the registered actions that the environment can carry out within
 	// its isolation; the support layer allows no others.
 	Actions []string `json:"actions"`
+	// Checkpoint says whether what runs in the environment can offer checkpoints.
+	Checkpoint bool `json:"checkpoint"`
 }
 
 // Order is what an environment is built from.
@@ -80,8 +82,9 @@ type Environment interface {
 	// nothing, and neither does Launch.
 	Materialize(a attestation.Accepted, in Inputs) ledger.Effect
 	// Launch runs what the bundle orders. Its outcome is known when nothing runs any
-	// more.
-	Launch(a attestation.Accepted) ledger.Effect
+	// more. Where the bundle takes checkpoints, offered is told of each that the workload
+	// offers, bounded as the bundle says; it must not wait.
+	Launch(a attestation.Accepted, offered func(payload []byte)) ledger.Effect
 	// Printed is what the launched process wrote to its standard output and error, within
 	// the limit of both; the launch's result names each by digest. Nil before it ended.
 	Printed() [][]byte

@@ -219,7 +219,7 @@ func (k *Desk) received(ctx context.Context, id string) (Delivery, string, error
 		return Delivery{}, "", err
 	}
 	if len(events) == 0 || len(events[0].Guards) != 1 {
-		return Delivery{}, "", reason.New(reason.IDUnknown, "no delivery has this id", id, "")
+		return Delivery{}, "", reason.New(reason.IDUnknown, "no delivery has this id", id, "run `writ verify`: an index names it")
 	}
 	raw, err := k.Journal.Blob(ctx, events[0].Guards[0].Digest)
 	if err != nil {

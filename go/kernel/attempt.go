@@ -149,6 +149,9 @@ func (d *decision) checkActivation(b *attemptbundle.Bundle, now int64) error {
 	case b.Operations.EffectClasses != d.kernel.classes.Digest():
 		return mismatch("effect-class registry")
 	}
+	if err := d.startsRight(b); err != nil {
+		return err
+	}
 	got, err := b.Digests()
 	if err != nil {
 		return err

@@ -82,6 +82,8 @@ func (d *decision) mayBegin(in operation.Intent) error {
 		if !d.in(EnvironmentMachine, "requested") {
 			return wrongState(string(in.Key), fmt.Sprintf("%s begins with the environment's request and not later", in.Kind))
 		}
+	case operation.Checkpoint:
+		return d.mayCheckpoint(in)
 	case operation.Launch:
 		if parent, ok := s.operations[in.Parent]; !ok || parent.State != "intended" {
 			return wrongState(string(in.Key), "a launch begins with the start that it belongs to")

@@ -156,6 +156,7 @@ func (k Kernel) begin(s State, wants ...want) (Plan, error) {
 func (k Kernel) ordered(s State, in operation.Intent) (operation.Intent, error) {
 	switch purpose := in.Key.Purpose(); {
 	case purpose == purposeMain:
+	case in.Kind == operation.Checkpoint && s.orders(purpose):
 	case in.Kind == operation.Destroy && strings.HasPrefix(purpose, "again-"):
 	default:
 		return operation.Intent{}, reason.New(reason.CapabilityNotGranted,
@@ -218,6 +219,8 @@ func (k Kernel) request(s State, w want) (r protocol.Request, parent operation.K
 			}
 		}
 		parameters = l
+	case operation.Checkpoint:
+		parameters = protocol.CheckpointParameters{PayloadKind: b.Checkpoint.PayloadKind, MaxBytes: b.Checkpoint.MaxBytes}
 	case operation.Freeze:
 		actor, parameters = provider, protocol.FreezeParameters{Policy: b.Outputs.Policy, Attestation: s.evidence["EnvironmentAttestation"]}
 	case operation.Collect:

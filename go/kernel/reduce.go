@@ -191,6 +191,11 @@ func (k Kernel) absorb(s *State, e lifecycle.Event, body any) error {
 		p := s.proposed[e.Subject]
 		p.code, p.why = reason.AttemptCancelled, c.Reason
 		s.proposed[e.Subject] = p
+	case "execution.checkpoint_proposed":
+		return absorbCheckpoint(s, e, body)
+	case "work_order.checkpointed":
+		s.Checkpoint = new(Checkpoint)
+		return into(body, e.Body, s.Checkpoint)
 	case "attempt.disposed":
 		var c Disposition
 		if err := into(body, e.Body, &c); err != nil {
@@ -246,6 +251,10 @@ func absorbOperation(s *State, e lifecycle.Event, body any) error {
 	}
 	_, what := e.Family.Split()
 	switch what {
+	case "refused":
+		o.Judged = true
+		s.operations[key] = o
+		return nil
 	case ConfirmedApplied, ConfirmedAbsent, AbandonedUnknown:
 		// A person's word settles the operation; its record stays what it was.
 		o.State = map[string]lifecycle.State{ConfirmedApplied: "applied", ConfirmedAbsent: "not_applied", AbandonedUnknown: AbandonedUnknown}[what]

@@ -124,8 +124,9 @@ func TestTheReducerRefusesWhatIsNotRegistered(t *testing.T) {
 // lives are ways an attempt can go, that together take most edges which the kernel takes.
 func lives() map[string]func(*life) {
 	return map[string]func(*life){
-		"finished": (*life).finish,
-		"lost":     func(l *life) { l.running(); l.recover() },
+		"finished":     (*life).finish,
+		"lost":         func(l *life) { l.running(); l.recover() },
+		"checkpointed": (*life).checkpointed,
 		"cancelled": func(l *life) {
 			for _, in := range l.running() {
 				l.do(l.applied(in))

@@ -77,6 +77,9 @@ type State struct {
 	Failure *Failure
 	// Blocked says why the work order waits; empty when it does not.
 	Blocked string
+	// Checkpoint is the newest validated checkpoint of the work order, whichever attempt made
+	// it; nil before one was.
+	Checkpoint *Checkpoint
 }
 
 // Operation is one operation of the attempt.
@@ -87,6 +90,8 @@ type Operation struct {
 	Record operation.Record
 	// ElapsedMicros is how long the effect took.
 	ElapsedMicros int64
+	// Judged says that the reducer has judged the checkpoint that the operation came to.
+	Judged bool
 	// Late counts answers that came after it was settled, and further answers of unknown.
 	Late int
 

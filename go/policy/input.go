@@ -46,7 +46,8 @@ type InputEnvironment struct {
 	Limits map[string]int64 `json:"limits"`
 }
 
-// InputMount is one input that the order declares.
+// InputMount is one input that the order declares, or the checkpoint that the attempt starts from: that one is named
+// checkpoint, and no order that takes checkpoints can declare it.
 type InputMount struct {
 	Name string `json:"name"`
 }

@@ -115,6 +115,12 @@ type LaunchParameters struct {
 	Seed canonical.Digest `json:"seed"`
 }
 
+// CheckpointParameters are the parameters of checkpoint: what may be taken.
+type CheckpointParameters struct {
+	PayloadKind string `json:"payload_kind"`
+	MaxBytes    int64  `json:"max_bytes"`
+}
+
 // FreezeParameters are the parameters of freeze_outputs.
 type FreezeParameters struct {
 	Policy OutputPolicy `json:"policy"`

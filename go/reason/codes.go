@@ -150,6 +150,20 @@ const (
 	CapabilityUnknownAction Code = "capability.unknown_action"
 	// CapabilityUnknownMode ends in invalid. The mode is not one of the four.
 	CapabilityUnknownMode Code = "capability.unknown_mode"
+	// CheckpointDigestMismatch ends in verify. A checkpoint's payload is not the bytes that its envelope names.
+	CheckpointDigestMismatch Code = "checkpoint.digest_mismatch"
+	// CheckpointForeign ends in verify. A checkpoint names another attempt, operation or policy decision than the one it was asked for under.
+	CheckpointForeign Code = "checkpoint.foreign"
+	// CheckpointLate ends in state. A checkpoint came when its execution was not running any more.
+	CheckpointLate Code = "checkpoint.late"
+	// CheckpointMalformed ends in invalid. A checkpoint or its payload is not what its registered kind says.
+	CheckpointMalformed Code = "checkpoint.malformed"
+	// CheckpointNotNewer ends in state. A checkpoint stands no further than the one that was validated before it.
+	CheckpointNotNewer Code = "checkpoint.not_newer"
+	// CheckpointTooLarge ends in invalid. A checkpoint's payload is larger than the attempt bundle allows, or than its envelope says.
+	CheckpointTooLarge Code = "checkpoint.too_large"
+	// CheckpointUnregisteredKind ends in invalid. A checkpoint's payload is of a kind that is not registered, or of another than the attempt bundle takes.
+	CheckpointUnregisteredKind Code = "checkpoint.unregistered_kind"
 	// ClockBlocked ends in state. Nothing expires by the clock until a person has looked at it.
 	ClockBlocked Code = "clock.blocked"
 	// ClockJumped ends in state. The clock went further ahead than is plausible.
@@ -588,6 +602,20 @@ func (c Code) row() (exit Exit, summary string, ok bool) {
 		return ExitDenied, "The action is not registered.", true
 	case CapabilityUnknownMode:
 		return ExitInvalid, "The mode is not one of the four.", true
+	case CheckpointDigestMismatch:
+		return ExitVerify, "A checkpoint's payload is not the bytes that its envelope names.", true
+	case CheckpointForeign:
+		return ExitVerify, "A checkpoint names another attempt, operation or policy decision than the one it was asked for under.", true
+	case CheckpointLate:
+		return ExitState, "A checkpoint came when its execution was not running any more.", true
+	case CheckpointMalformed:
+		return ExitInvalid, "A checkpoint or its payload is not what its registered kind says.", true
+	case CheckpointNotNewer:
+		return ExitState, "A checkpoint stands no further than the one that was validated before it.", true
+	case CheckpointTooLarge:
+		return ExitInvalid, "A checkpoint's payload is larger than the attempt bundle allows, or than its envelope says.", true
+	case CheckpointUnregisteredKind:
+		return ExitInvalid, "A checkpoint's payload is of a kind that is not registered, or of another than the attempt bundle takes.", true
 	case ClockBlocked:
 		return ExitState, "Nothing expires by the clock until a person has looked at it.", true
 	case ClockJumped:
@@ -966,6 +994,13 @@ func Codes() []Code {
 		CapabilityRegistry,
 		CapabilityUnknownAction,
 		CapabilityUnknownMode,
+		CheckpointDigestMismatch,
+		CheckpointForeign,
+		CheckpointLate,
+		CheckpointMalformed,
+		CheckpointNotNewer,
+		CheckpointTooLarge,
+		CheckpointUnregisteredKind,
 		ClockBlocked,
 		ClockJumped,
 		ClockSteppedBack,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/protocol"
 )
@@ -77,13 +78,19 @@ type Status struct {
 
 // Checkpoint is the input of Adapter.Checkpoint.
 type Checkpoint struct {
-	Call   protocol.Call
-	Bundle *Bundle
-	Handle string
+	Call       protocol.Call
+	Bundle     *Bundle
+	Parameters protocol.CheckpointParameters
+	Handle     string
 }
 
-// Checkpointed is the result of Adapter.Checkpoint. This release has no payload for it.
-type Checkpointed struct{}
+// Checkpointed is the result of Adapter.Checkpoint: the payload that Host.Offered gave, by its kind and digest. Whether
+// anything may start from it is for the host to judge.
+type Checkpointed struct {
+	PayloadKind  string
+	Payload      canonical.Digest
+	PayloadBytes int64
+}
 
 // Cancel is the input of Adapter.Cancel.
 type Cancel struct {

@@ -30,7 +30,7 @@ func (Base) Poll(ctx context.Context, h Host, in Poll) (Status, error) {
 	return Status{Completed: true, Launches: []Launched{l}}, nil
 }
 
-// Checkpoint is not supported.
+// Checkpoint is not supported. An adapter that declares checkpoints answers it itself: see TakeOffered.
 func (Base) Checkpoint(context.Context, Host, Checkpoint) (Checkpointed, error) {
 	return Checkpointed{}, Unsupported("checkpoints", "run without checkpoints, or choose an executor that declares them")
 }

@@ -29,6 +29,8 @@ type Bundle struct {
 	Arguments []string
 	Seed      canonical.Digest
 	Prompt    canonical.Digest
+	// Decision is the policy decision that the attempt runs under.
+	Decision canonical.Digest
 	// Result is the declared path of the structured result, Schema what it must satisfy.
 	Result string
 	Schema canonical.Digest
@@ -75,6 +77,7 @@ func ParseBundle(raw []byte, digest canonical.Digest) (*Bundle, error) {
 		{&b.Seed, []string{"execution", "seed"}},
 		{&b.Prompt, []string{"prompt"}},
 		{&b.Result, []string{"outputs", "result"}},
+		{&b.Decision, []string{"policy", "decision"}},
 	} {
 		if err := b.read(f.into, f.path); err != nil {
 			return nil, err

@@ -75,15 +75,13 @@ func (s *server) Poll(ctx context.Context, m *executorv1.PollRequest) (*executor
 }
 
 func (s *server) Checkpoint(ctx context.Context, m *executorv1.CheckpointRequest) (*executorv1.CheckpointResponse, error) {
-	h, err := s.asked(ctx, operation.Checkpoint, m.GetCall(), m.GetRequest(), nil, nil)
+	var p protocol.CheckpointParameters
+	h, err := s.asked(ctx, operation.Checkpoint, m.GetCall(), m.GetRequest(), nil, &p)
 	if err != nil {
 		return nil, err
 	}
-	_, err = s.adapter.Checkpoint(ctx, h, Checkpoint{Call: h.call, Bundle: h.bundle, Handle: m.GetHandle()})
-	if err == nil {
-		err = Unsupported("checkpoints in this release of the protocol", "run without checkpoints")
-	}
-	a, err := answer(ctx, h, nil, err)
+	out, err := s.adapter.Checkpoint(ctx, h, Checkpoint{Call: h.call, Bundle: h.bundle, Parameters: p, Handle: m.GetHandle()})
+	a, err := answer(ctx, h, h.envelope(out), err)
 	return &executorv1.CheckpointResponse{Answer: a}, err
 }
 

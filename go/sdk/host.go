@@ -22,6 +22,8 @@ type Host interface {
 	// ReadArtifact reads at most limit bytes (1 MiB at most) of an artifact that the bundle names, from offset on, and
 	// returns them with the size of the whole.
 	ReadArtifact(ctx context.Context, digest canonical.Digest, offset, limit int64) ([]byte, int64, error)
+	// Offered reads what the workload has offered as a checkpoint, 64 KiB at most. It is possible within Checkpoint only.
+	Offered(ctx context.Context) ([]byte, error)
 	// Log hands one line of at most 4 KiB to the operator. Too many are dropped.
 	Log(ctx context.Context, level Level, message string)
 }

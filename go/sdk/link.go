@@ -67,6 +67,14 @@ func (h *link) ReadArtifact(ctx context.Context, digest canonical.Digest, offset
 	return r.GetData(), r.GetSize(), nil
 }
 
+func (h *link) Offered(ctx context.Context) ([]byte, error) {
+	r, err := h.client.Offered(ctx, &executorv1.OfferedRequest{Call: wire.FromCall(h.call)})
+	if err != nil {
+		return nil, said(err)
+	}
+	return r.GetPayload(), nil
+}
+
 func (h *link) Log(ctx context.Context, level Level, message string) {
 	if len(message) > wire.MaxLog {
 		message = message[:wire.MaxLog]

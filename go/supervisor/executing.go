@@ -29,6 +29,8 @@ func (d *drive) executing(p ledger.Permit) (ledger.Effect, error) {
 		return executor.PrepareEffect{Adapter: a, Witness: w, Prober: env, Request: request}, nil
 	case operation.Start:
 		return executor.StartEffect{Adapter: a, Witness: w, Prober: env, Request: request, Handle: d.handle}, nil
+	case operation.Checkpoint:
+		return executor.CheckpointEffect{Adapter: a, Witness: w, Request: request, Handle: d.handle}, nil
 	case operation.Collect:
 		return executor.CollectEffect{Adapter: a, Witness: w, Collector: d, Request: request, Handle: d.handle}, nil
 	case operation.Cancel:

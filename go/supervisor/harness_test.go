@@ -12,6 +12,7 @@ import (
 	"github.com/writ-runtime/writ/go/admission"
 	"github.com/writ-runtime/writ/go/artifact"
 	"github.com/writ-runtime/writ/go/attemptbundle"
+	"github.com/writ-runtime/writ/go/attestation"
 	"github.com/writ-runtime/writ/go/confine"
 	"github.com/writ-runtime/writ/go/environment"
 	"github.com/writ-runtime/writ/go/environment/wasm"
@@ -79,6 +80,10 @@ type rig struct {
 	// started changes the answer to start; polled answers a poll in the adapter's place.
 	started func(executor.Answer) executor.Answer
 	polled  func(adapter func() (executor.Status, error)) (executor.Status, error)
+	// launching is called with each launch, before the tool runs, with where it offers checkpoints.
+	launching func(offered func(payload []byte))
+	// checkpoint stands in for the adapter's answer to a checkpoint.
+	checkpoint func(c protocol.Call, adapter func() (executor.Answer, error)) (executor.Answer, error)
 	// gone and destroy stand in for those of the environment.
 	gone    func() (bool, error)
 	stop    func(ctx context.Context) error
@@ -196,6 +201,14 @@ func (a adapter) Poll(ctx context.Context, c protocol.Call, handle string, wait 
 	return real()
 }
 
+func (a adapter) Checkpoint(ctx context.Context, c protocol.Call, q protocol.Request, handle string) (executor.Answer, error) {
+	real := func() (executor.Answer, error) { return a.Session.Checkpoint(ctx, c, q, handle) }
+	if a.rig.checkpoint != nil {
+		return a.rig.checkpoint(c, real)
+	}
+	return real()
+}
+
 func (a adapter) called(c protocol.Call) {
 	if a.rig.before != nil {
 		a.rig.before(a.services, c)
@@ -206,6 +219,24 @@ func (a adapter) called(c protocol.Call) {
 type between struct {
 	environment.Environment
 	rig *rig
+}
+
+func (b between) Launch(a attestation.Accepted, offered func(payload []byte)) ledger.Effect {
+	return launching{b.Environment.Launch(a, offered), b.rig, offered}
+}
+
+// launching is the real launch, and what the test has before it.
+type launching struct {
+	ledger.Effect
+	rig     *rig
+	offered func(payload []byte)
+}
+
+func (l launching) Perform(ctx context.Context, p ledger.Permit) operation.Outcome {
+	if l.rig.launching != nil {
+		l.rig.launching(l.offered)
+	}
+	return l.Effect.Perform(ctx, p)
 }
 
 func (b between) Gone(ctx context.Context, resource string) (bool, error) {

@@ -20,6 +20,7 @@ type Services interface {
 	Launch(ctx context.Context, c protocol.Call, parent operation.Key, r protocol.Request) (*operation.Record, error)
 	Observe(ctx context.Context, c protocol.Call, wait time.Duration) (*operation.Record, error)
 	ReadArtifact(ctx context.Context, c protocol.Call, digest canonical.Digest, offset, limit int64) ([]byte, int64, error)
+	Offered(ctx context.Context, c protocol.Call) ([]byte, error)
 	Log(ctx context.Context, c protocol.Call, level, message string)
 }
 
@@ -27,6 +28,8 @@ type Services interface {
 type services struct {
 	attempt *Attempt
 	bundle  *attemptbundle.Bundle
+	// offers hold what the workload has offered as a checkpoint.
+	offers *offers
 
 	mu     sync.Mutex
 	launch *Launch
@@ -109,7 +112,8 @@ func ended(l *Launch) *operation.Record {
 // bundle names by digest, and nothing else.
 func (s *services) ReadArtifact(ctx context.Context, c protocol.Call, digest canonical.Digest, offset, limit int64) ([]byte, int64, error) {
 	b := s.bundle
-	if digest != b.Prompt && digest != b.Context && digest != b.Role.Package && digest != b.Outputs.Schema {
+	from := b.StartsFrom != nil && digest == b.StartsFrom.Payload
+	if digest != b.Prompt && digest != b.Context && digest != b.Role.Package && digest != b.Outputs.Schema && !from {
 		return nil, 0, reason.New(reason.ArtifactMissing, "the attempt bundle names no such artifact", string(digest), "ask for one that it names")
 	}
 	const most = 1 << 20
@@ -118,8 +122,8 @@ func (s *services) ReadArtifact(ctx context.Context, c protocol.Call, digest can
 		return nil, 0, err
 	}
 	size := int64(len(raw))
-	from := min(max(offset, 0), size)
-	return raw[from:min(from+max(limit, 0), size)], size, nil
+	at := min(max(offset, 0), size)
+	return raw[at:min(at+max(limit, 0), size)], size, nil
 }
 
 // Log implements Services. What an adapter says is for a person to see while the

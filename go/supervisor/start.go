@@ -72,7 +72,7 @@ func (d *drive) start(p ledger.Permit, rest []ledger.Permit) (bool, error) {
 	if len(rest) != 1 || rest[0].Intent().Kind != operation.Launch {
 		return false, fmt.Errorf("attempt %s: start was planned without its launch", d.state.Attempt)
 	}
-	l := newLaunch(d.ctx, d.attempt.Ledger, rest[0], d.attempt.Environment.Launch(d.accepted))
+	l := newLaunch(d.ctx, d.attempt.Ledger, rest[0], d.attempt.Environment.Launch(d.accepted, d.services.offers.put))
 	d.services.offer(l)
 	effect, err := d.executing(p)
 	if err != nil {
@@ -89,7 +89,9 @@ func (d *drive) start(p ledger.Permit, rest []ledger.Permit) (bool, error) {
 	var polled error
 	if started {
 		d.observe(Step{Operation: operation.Launch})
-		status, polled = d.poll(ctx, p, l)
+		if status, polled, err = d.follow(ctx, p, l); err != nil {
+			return false, err
+		}
 	}
 	settle, err := l.finish("the adapter never asked for it")
 	if err != nil {
@@ -105,6 +107,8 @@ func (d *drive) start(p ledger.Permit, rest []ledger.Permit) (bool, error) {
 		d.fail(operation.Start, startOutcome)
 	case settle.Outcome.Code != "" || settle.Outcome.Knowledge != operation.Applied:
 		d.fail(operation.Launch, settle.Outcome)
+	case d.lied.Code != "":
+		d.fail(operation.Checkpoint, d.lied)
 	case polled != nil:
 		d.fail(operation.Start, operation.Refused(operation.Applied, polled))
 	default:

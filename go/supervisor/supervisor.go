@@ -74,7 +74,7 @@ type Step struct {
 // fails is not an error, its State says so.
 func (a *Attempt) Run(ctx context.Context, s kernel.State) (kernel.State, error) {
 	d := &drive{attempt: a, ctx: ctx, state: s, pending: a.First, blobs: a.Blobs}
-	d.services = &services{attempt: a, bundle: a.Bundle.Bundle()}
+	d.services = &services{attempt: a, bundle: a.Bundle.Bundle(), offers: newOffers()}
 	defer d.closeExecutor()
 	defer d.answer(TooLate(s.Attempt))
 	for {
@@ -102,6 +102,8 @@ type drive struct {
 	accepted attestation.Accepted
 	// handle is the execution handle that prepare returned, empty before.
 	handle string
+	// lied is how a checkpoint ended at which the adapter was caught lying.
+	lied   operation.Outcome
 	frozen environment.Frozen
 	result protocol.CollectResult
 }

@@ -104,22 +104,6 @@ type Descriptor struct {
 	Fence       Fence            `json:"fence"`
 }
 
-// CheckpointEnvelope is an immutable checkpoint of a running attempt. Its payload is of a
-// registered kind and named by digest; a reducer validates it before anything may start
-// from it. This release takes none.
-type CheckpointEnvelope struct {
-	Kind    string    `json:"kind"`
-	Attempt AttemptID `json:"attempt"`
-	Fence   Fence     `json:"fence"`
-	// Operation is the key of the checkpoint operation that proposed it.
-	Operation   string             `json:"operation"`
-	PayloadKind string             `json:"payload_kind"`
-	Payload     canonical.Digest   `json:"payload"`
-	Artifacts   []canonical.Digest `json:"artifacts"`
-	// Policy is the digest of the policy decision that the attempt ran under.
-	Policy canonical.Digest `json:"policy"`
-}
-
 // Conclusion is how an attempt ended, in the words an operator sees and every exit
 // code follows (L4).
 type Conclusion string

@@ -16,7 +16,6 @@ const (
 	ReservationKind = "writ.attempt_reservation.v1"
 	DescriptorKind  = "writ.attempt_descriptor.v1"
 	ResultKind      = "writ.attempt_result.v1"
-	CheckpointKind  = "writ.checkpoint_envelope.v1"
 )
 
 // ID names a work order: "wo_" and a UUIDv7.
@@ -143,11 +142,6 @@ type Money struct {
 	Amount   int64  `json:"amount"`
 	Currency string `json:"currency"`
 	Scale    int64  `json:"scale"`
-}
-
-// Checkpoint says when checkpoints are taken: "none" or "manual".
-type Checkpoint struct {
-	Policy string `json:"policy"`
 }
 
 // Reconciliation bounds how often and how long an unknown is asked about.

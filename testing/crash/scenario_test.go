@@ -37,6 +37,7 @@ func scenarios() []scenario {
 		{name: "dies", order: "dies.yaml", status: 20},
 		{name: "sends", order: "sends.yaml"},
 		{name: "liestart", order: "liestart.yaml", status: 20},
+		{name: "checkpoints", order: "checkpoints.yaml"},
 		{name: "abandons", order: "small.yaml", after: "commit.after/attempt=reserved,order=submitted+reserved#1"},
 		{name: "recovers", order: "small.yaml", after: "run.after/launch#1"},
 		{name: "removes", order: "small.yaml", after: "run.before/cleanup#1"},
@@ -81,6 +82,10 @@ proposals:
 	order("failing.yaml", "{name: badtools, arguments: [exit-3]}", wasm)
 	order("loop.yaml", "{name: badtools, arguments: [loop]}", "environment: {provider: wasm, limits: {wall_ms: 600000}}\n")
 	order("timeout.yaml", "{name: badtools, arguments: [loop]}", "environment: {provider: wasm, limits: {wall_ms: 300}}\n")
+	// The first checkpoint is taken as it comes, and no second one within a day.
+	write(t, filepath.Join(dir, "seed", "a"), "seed\n")
+	order("checkpoints.yaml", `{name: hashchain, arguments: [--rounds, "60000", --every, "20000"]}`,
+		wasm+"inputs: [{name: seed, source: seed}]\ncheckpoint: {policy: offered, interval_ms: 86400000}\n")
 	order("dies.yaml", "{name: empty, arguments: [once]}", wasm+"executor: dies\n")
 	order("liestart.yaml", "{name: empty, arguments: [once]}", wasm+"executor: liestart\n")
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/lifecycle"
 	"github.com/writ-runtime/writ/go/outbox"
+	"github.com/writ-runtime/writ/go/workorder"
 )
 
 // Whatever is written to a journal matches its schema, and nothing that differs from it
@@ -152,6 +153,8 @@ func blobKind(t testing.TB, mediaType string, raw []byte) string {
 		return "writ.artifact_manifest.v1"
 	case outbox.MediaType:
 		return outbox.ProposalKind
+	case "application/vnd.writ.checkpoint+json":
+		return "writ.checkpoint.tool_progress.v1"
 	case "application/vnd.writ.package+json":
 		if kind, ok := decode(t, raw).(map[string]any); ok {
 			return kind["kind"].(string)
@@ -164,9 +167,14 @@ func blobKind(t testing.TB, mediaType string, raw []byte) string {
 	return ""
 }
 
-// eventsOf leaves the events of a turn alone: each is tampered with by itself.
+// eventsOf leaves the events of a turn alone: each is tampered with by itself. What lies in
+// a tool's own state is the tool's.
 func eventsOf(kind string) func(string) bool {
-	if kind != "writ.journal_batch.v1" {
+	switch kind {
+	case "writ.journal_batch.v1":
+	case workorder.ToolProgressKind:
+		return func(path string) bool { return path == "/state" }
+	default:
 		return nil
 	}
 	return func(path string) bool { return strings.HasPrefix(path, "/content/events/") }

@@ -53,9 +53,10 @@ func stored(t testing.TB) []document {
 		{"a checkpoint", workorder.CheckpointKind, marshal(t, workorder.CheckpointEnvelope{
 			Kind: workorder.CheckpointKind, Attempt: fixture.Attempt, Operation: string(key(t, operation.Checkpoint)),
 			Fence:       workorder.Fence{Attempt: fixture.Attempt, Generation: 1, Phase: workorder.Live},
-			PayloadKind: "writ.payload.v1", Payload: fixture.Digest("payload"), Artifacts: []canonical.Digest{fixture.Digest("artifact")},
+			PayloadKind: workorder.ToolProgressKind, Payload: fixture.Digest("payload"), PayloadBytes: 1, Artifacts: []canonical.Digest{fixture.Digest("artifact")},
 			Policy: fixture.Digest("decision"),
 		})},
+		{"a tool's progress", workorder.ToolProgressKind, marshal(t, progress(3))},
 		{"an effect proposal", outbox.ProposalKind, marshal(t, proposal(t))},
 		{"a publication", outbox.PublicationKind, marshal(t, outbox.Publication{
 			Kind: outbox.PublicationKind, Proposal: fixture.Digest("proposal"), Effector: operation.Publish, Files: proposal(t).Files,
@@ -161,7 +162,7 @@ func TestStoredDocumentsMatchTheirSchemas(t *testing.T) {
 		d.good(t, r)
 		if !tampered[d.name] {
 			tampered[d.name] = true
-			d.tampered(t, r, nil)
+			d.tampered(t, r, eventsOf(d.kind))
 		}
 	}
 	document{"the reasons", "writ.reasons.v1", embedded(t, "reasons.v1.json")}.good(t, r)

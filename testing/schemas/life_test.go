@@ -37,7 +37,7 @@ const order = `{"kind":"writ.workorder.v1","title":"Count","objective":"Count th
 "actions":[{"action":"model.call","resource":"model:a/b","destination":"host:example.com:443"}],
 "proposals":[{"purpose":"report","effector":"review_packet","destination":"folder:reviews","repository":"repo:a","base":"0123456789012345678901234567890123456789","files":["report.json"],"title":"Count","message":"Look."}],"retention":{"keep":false,"days":1},
 "limits":{"calls":1,"retries":1,"repairs":1,"tokens":1,"wall_ms":1,"money":{"amount":1,"currency":"EUR","scale":2}},
-"depends_on":["wo_01939a3c-7c1e-7000-8000-00000000000a"],"checkpoint":{"policy":"none"},"cancellation_deadline_ms":1000,"reconciliation":{"tries":3,"deadline_ms":1000}}`
+"depends_on":["wo_01939a3c-7c1e-7000-8000-00000000000a"],"checkpoint":{"policy":"offered","payload_kind":"writ.checkpoint.tool_progress.v1","interval_ms":1000},"cancellation_deadline_ms":1000,"reconciliation":{"tries":3,"deadline_ms":1000}}`
 
 // delivery is the identity of what brought the work order.
 const delivery = "dlv_01939a3c-7c1e-7000-8000-00000000000b"
@@ -187,6 +187,32 @@ func (l *life) launched() protocol.LaunchResult {
 	return protocol.LaunchResult{Tool: fixture.Digest("textstat"), Ended: protocol.EndedExited, Stdout: fixture.Digest("out"), Stderr: fixture.Digest("err")}
 }
 
+// progress is a checkpoint's payload.
+func progress(position int64) workorder.ToolProgress {
+	return workorder.ToolProgress{
+		Kind: workorder.ToolProgressKind, Position: position, State: canonical.Raw(`{"line":3}`), NextAction: "read the next line", StopCondition: "all lines are read",
+	}
+}
+
+// checkpoint begins a checkpoint together with what is pending, and returns what settles it.
+func (l *life) checkpoint(pending []kernel.Command, position int64) []kernel.Command {
+	l.t.Helper()
+	d, err := l.ledger.Kernel().Decide(l.state, pending...)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	in, err := l.ledger.Kernel().Checkpoint(d.State)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	payload := marshal(l.t, progress(position))
+	l.turn([]journal.Blob{blob("application/vnd.writ.checkpoint+json", payload)}, append(pending, kernel.Begin{Intent: in})...)
+	return []kernel.Command{l.run(0, operation.Done(workorder.CheckpointEnvelope{
+		Kind: workorder.CheckpointKind, Attempt: l.state.Attempt, Fence: l.state.Fence(), Operation: string(in.Key), PayloadKind: workorder.ToolProgressKind,
+		Payload: canonical.Sum(payload), PayloadBytes: int64(len(payload)), Artifacts: []canonical.Digest{}, Policy: l.state.Decision(),
+	})), kernel.ProposeCheckpoint{Operation: in.Key, Payload: payload}}
+}
+
 // complete settles start and launch, and begins freeze_outputs and collect.
 func (l *life) complete() {
 	l.t.Helper()
@@ -334,6 +360,23 @@ func lives() map[string]func(t testing.TB) *life {
 			}
 			l.next(nil, append(commands, kernel.Fail{Failure: kernel.Failure{Conclusion: workorder.Failed, Stage: "provision", Code: refused.Code, Detail: refused.What}})...)
 			l.remove()
+			return l.finish()
+		},
+		"checkpointed": func(t testing.TB) *life {
+			l := newLife(t)
+			l.change = func(b *attemptbundle.Bundle) {
+				b.Checkpoint = attemptbundle.CheckpointPolicy{
+					Policy: workorder.OfferedCheckpoints, PayloadKind: workorder.ToolProgressKind, MaxBytes: 1024, MaxCount: 10, IntervalMillis: 1000,
+				}
+			}
+			l.start()
+			pending := []kernel.Command{l.run(0, operation.Done(protocol.StartResult{Handle: "h"}))}
+			// The second stands no further than the first; the third comes when nothing runs any more.
+			for _, position := range []int64{3, 3, 4} {
+				pending = l.checkpoint(pending, position)
+			}
+			l.turn(nil, kernel.Fence{Why: "its supervisor ended"})
+			l.turn(nil, pending...)
 			return l.finish()
 		},
 		"cancelled": func(t testing.TB) *life {

@@ -60,9 +60,22 @@ func Make(t testing.TB, b *built.Builder, root, work string) string {
 			File: b.Path(t, "WRIT_TEST_BADADAPTER", bad, "CGO_ENABLED=0"), Manifest: manifest,
 		})
 	}
+	return set(t, work, sources, func(_ string, raw []byte) []byte { return raw })
+}
+
+// Variant makes another release set of one that Make made, under policies that edit has changed: it is given the path and
+// text of each file, below the folder of policies, and returns the text that takes its place.
+func Variant(t testing.TB, dist, work string, edit func(path string, raw []byte) []byte) string {
+	t.Helper()
+	return set(t, work, entries(t, dist, work), edit)
+}
+
+// set writes a release set of sources into the folder work, with the policies of the release as edit changes them.
+func set(t testing.TB, work string, sources []lockfile.Source, edit func(path string, raw []byte) []byte) string {
+	t.Helper()
 	for i, s := range sources {
 		if s.Kind == lockfile.Policy {
-			sources[i].File = policy(t, work)
+			sources[i].File = policy(t, work, edit)
 		}
 	}
 	out := filepath.Join(work, "dist")
@@ -82,6 +95,12 @@ func ordinary(t testing.TB, root, work string) []lockfile.Source {
 	} else if err := gobuild.Release(context.Background(), root, dir); err != nil {
 		t.Fatal(err)
 	}
+	return entries(t, dir, work)
+}
+
+// entries returns the entries of a release set. Manifests are written into the folder work.
+func entries(t testing.TB, dir, work string) []lockfile.Source {
+	t.Helper()
 	var sources []lockfile.Source
 	for _, l := range lockfile.Locks() {
 		raw, err := os.ReadFile(filepath.Join(dir, l.Name+".lock.json"))
@@ -106,7 +125,7 @@ func ordinary(t testing.TB, root, work string) []lockfile.Source {
 
 // policy compiles the policies of the release with the tests' tools among those that the
 // deployment lists, and returns the archive.
-func policy(t testing.TB, work string) string {
+func policy(t testing.TB, work string, edit func(path string, raw []byte) []byte) string {
 	t.Helper()
 	root := filepath.Join(work, "policies")
 	var paths, entrypoints []string
@@ -121,7 +140,7 @@ func policy(t testing.TB, work string) string {
 		if path == "deployment/data.json" {
 			raw = deployment(t, raw)
 		}
-		write(t, filepath.Join(root, path), raw)
+		write(t, filepath.Join(root, path), edit(path, raw))
 		paths = append(paths, path)
 		layer, _, _ := strings.Cut(path, "/")
 		if layer != "lib" && strings.HasSuffix(path, ".rego") {

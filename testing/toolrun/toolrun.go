@@ -35,6 +35,8 @@ type Runner struct {
 type Result struct {
 	Exit    worker.Exit
 	Outputs map[string]string
+	// Offers are the checkpoints that it offered, in order.
+	Offers []string
 }
 
 // New returns a runner of the tool in goPackage. Under Bazel the environment variable toolEnv names the built tool,
@@ -62,7 +64,8 @@ func (r *Runner) Run(t testing.TB, inputs map[string]string, args ...string) Res
 		must(t, w.Materialize(ctx, []worker.File{{Mount: mount, Path: rel, Digest: canonical.Sum([]byte(text)), Bytes: []byte(text)}}))
 	}
 	res := Result{Outputs: map[string]string{}}
-	res.Exit, err = w.Run(ctx, worker.RunRequest{Args: append([]string{"tool"}, args...), Seed: "seed", WallMillis: 120_000})
+	res.Exit, err = w.Run(ctx, worker.RunRequest{Args: append([]string{"tool"}, args...), Seed: "seed", WallMillis: 120_000, MaxOffer: wire.MaxOffer,
+		Offered: func(payload []byte) { res.Offers = append(res.Offers, string(payload)) }})
 	must(t, err)
 	entries, err := w.List(ctx)
 	must(t, err)

@@ -46,6 +46,8 @@ const (
 	MaxInline = 2 << 20
 	// MaxRead bounds what ReadArtifact returns at once, in bytes.
 	MaxRead = 1 << 20
+	// MaxCheckpoint bounds what Offered returns, in bytes.
+	MaxCheckpoint = 64 << 10
 	// MaxLog bounds one log message, in bytes.
 	MaxLog = 4 << 10
 	// MaxText bounds each text of a refusal, in bytes.

@@ -137,7 +137,7 @@ func newAccount(s kernel.State, d policy.Record) *account {
 // place orders the steps as they follow each other.
 func place(k operation.Kind) int {
 	return slices.Index([]operation.Kind{
-		operation.Provision, operation.Materialize, operation.Prepare, operation.Start, operation.Launch,
+		operation.Provision, operation.Materialize, operation.Prepare, operation.Start, operation.Launch, operation.Checkpoint,
 		operation.Freeze, operation.Collect, operation.Cancel, operation.Cleanup, operation.Destroy,
 	}, k)
 }
@@ -167,7 +167,14 @@ func (a *account) write(w io.Writer, s style) {
 	section(w, s, "left", a.left()...)
 	section(w, s, "sent", proposalLines(a.Proposals, s)...)
 	var steps []string
-	for _, st := range a.Steps {
+	checkpoints := 0
+	for i, st := range a.Steps {
+		if st.Kind == operation.Checkpoint {
+			if checkpoints++; i+1 == len(a.Steps) || a.Steps[i+1].Kind != operation.Checkpoint {
+				steps = append(steps, count(int64(checkpoints), "checkpoint"))
+			}
+			continue
+		}
 		text := fmt.Sprintf("%s %s", st.Kind, duration(st.Micros))
 		if st.Knowledge != operation.Applied {
 			text += " (" + string(st.Knowledge) + ")"

@@ -75,7 +75,7 @@ func doing(k operation.Kind) string {
 		return "copying the inputs in"
 	case operation.Prepare:
 		return "handing the order to the executor"
-	case operation.Start, operation.Launch:
+	case operation.Start, operation.Launch, operation.Checkpoint:
 		return "running"
 	case operation.Freeze:
 		return "freezing the declared outputs"

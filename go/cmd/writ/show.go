@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/writ-runtime/writ/go/attemptbundle"
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/environment"
 	"github.com/writ-runtime/writ/go/host"
@@ -33,8 +34,11 @@ func (c *command) showCommand() *cobra.Command {
 // shown is what `writ show` prints.
 type shown struct {
 	projection.Attempt
-	Bundle  canonical.Digest         `json:"bundle,omitempty"`
-	Outputs []protocol.ArtifactEntry `json:"outputs"`
+	Bundle canonical.Digest `json:"bundle,omitempty"`
+	// StartsFrom is the checkpoint that the attempt started from, Checkpoints are its own.
+	StartsFrom  *attemptbundle.StartingPoint `json:"starts_from"`
+	Checkpoints []shownCheckpoint            `json:"checkpoints"`
+	Outputs     []protocol.ArtifactEntry     `json:"outputs"`
 	// Proposals are what was to leave of the accepted result.
 	Proposals []proposal   `json:"proposals"`
 	Events    []shownEvent `json:"events"`
@@ -64,7 +68,10 @@ func (c *command) show(ctx context.Context, id string) error {
 	}
 	out := shown{Attempt: row, Proposals: newProposals(s, nil)}
 	if s.Bundle != nil {
-		out.Bundle = s.Bundle.Digest()
+		out.Bundle, out.StartsFrom = s.Bundle.Digest(), s.Bundle.Bundle().StartsFrom
+	}
+	if out.Checkpoints, err = checkpoints(ctx, r, s); err != nil {
+		return err
 	}
 	manifest, err := environment.ReadManifest(ctx, r.Artifacts, s)
 	if err != nil {
@@ -103,6 +110,8 @@ func (o shown) write(w io.Writer, s style) {
 	if o.Bundle != "" {
 		section(w, s, "bundle", string(o.Bundle))
 	}
+	section(w, s, "started", startLines(o.StartsFrom, s)...)
+	section(w, s, "progress", few(checkpointLines(o.Checkpoints, s), "writ show --json "+string(o.ID))...)
 	if o.Blocked != "" {
 		section(w, s, "why", plain(o.Blocked))
 	}

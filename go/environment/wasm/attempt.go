@@ -246,16 +246,16 @@ func copyIn(ctx context.Context, w *worker.Worker, in environment.Inputs, mount 
 }
 
 // Launch implements environment.Environment: it lets the tool run, once.
-func (a *attempt) Launch(accepted attestation.Accepted) ledger.Effect {
+func (a *attempt) Launch(accepted attestation.Accepted, offered func(payload []byte)) ledger.Effect {
 	return effect{a, operation.Launch, func(ctx context.Context) operation.Outcome {
 		if err := a.attested(accepted); err != nil {
 			return operation.Refused(operation.NotApplied, err)
 		}
-		return a.launch(ctx)
+		return a.launch(ctx, offered)
 	}}
 }
 
-func (a *attempt) launch(ctx context.Context) operation.Outcome {
+func (a *attempt) launch(ctx context.Context, offered func([]byte)) operation.Outcome {
 	w := a.living()
 	if w == nil {
 		return operation.Refused(operation.NotApplied, a.dead("launch"))
@@ -266,6 +266,7 @@ func (a *attempt) launch(ctx context.Context) operation.Outcome {
 	x := a.bundle.Execution
 	exit, err := w.Run(ctx, worker.RunRequest{
 		Args: append([]string{x.Tool}, x.Arguments...), Seed: x.Seed.Hex(), WallMillis: a.bundle.Environment.Limits.WallMillis,
+		MaxOffer: a.bundle.Checkpoint.MaxBytes, Offered: offered,
 	})
 	if err != nil {
 		if ctx.Err() != nil {

@@ -25,7 +25,7 @@ func TestNothingIsFrozenBeforeItsGuestEnded(t *testing.T) {
 		r.launching()
 		launch, freeze := r.claimed()
 		r.refused(freeze, reason.KernelWrongState)
-		if out := r.env.Launch(r.accepted).Perform(t.Context(), launch); out.Knowledge != operation.Applied || out.Code != "" {
+		if out := r.env.Launch(r.accepted, nil).Perform(t.Context(), launch); out.Knowledge != operation.Applied || out.Code != "" {
 			t.Fatalf("launch ended %s, %s: %s", out.Knowledge, out.Code, out.Detail)
 		}
 		f := r.env.FreezeOutputs(r.artifacts())
@@ -48,7 +48,7 @@ func TestNothingIsFrozenBeforeItsGuestEnded(t *testing.T) {
 		launch, freeze := r.claimed()
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan operation.Outcome, 1)
-		go func() { ended <- r.env.Launch(r.accepted).Perform(ctx, launch) }()
+		go func() { ended <- r.env.Launch(r.accepted, nil).Perform(ctx, launch) }()
 		r.running()
 		r.refused(freeze, reason.KernelWrongState)
 		stop()

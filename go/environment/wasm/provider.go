@@ -43,7 +43,8 @@ func New(pins *pin.Set, starter *confine.Starter, workspaces, cache string) *Pro
 func (p *Provider) Capabilities() environment.Capabilities {
 	return environment.Capabilities{
 		Name: Name, Version: Version, Isolation: environment.EphemeralIsolated, Platform: "wasip1/wasm",
-		Actions: []string{"input.read", "output.write", "artifact.write", "result.report", "tool.run"},
+		Actions:    []string{"input.read", "output.write", "artifact.write", "result.report", "tool.run", "checkpoint.propose"},
+		Checkpoint: true,
 	}
 }
 

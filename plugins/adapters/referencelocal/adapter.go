@@ -10,7 +10,7 @@ import (
 )
 
 // adapter runs the one tool that the bundle orders. It remembers nothing: every answer follows from the bundle and
-// from what the host has recorded. Base refuses checkpoints, and has nothing to do for cancel and cleanup.
+// from what the host has recorded. Base has nothing to do for cancel and cleanup.
 type adapter struct{ sdk.Base }
 
 // Prepare refuses a bundle that orders anything but one pinned WebAssembly tool.
@@ -48,6 +48,11 @@ func (adapter) Poll(ctx context.Context, h sdk.Host, in sdk.Poll) (sdk.Status, e
 		return sdk.Status{}, err
 	}
 	return sdk.Status{Completed: true, Launches: []sdk.Launched{l}}, nil
+}
+
+// Checkpoint proposes what the tool has offered, as it stands.
+func (adapter) Checkpoint(ctx context.Context, h sdk.Host, in sdk.Checkpoint) (sdk.Checkpointed, error) {
+	return sdk.TakeOffered(ctx, h, in)
 }
 
 // Collect names the declared path of the structured result. Whether anything stands there is for the host to see.

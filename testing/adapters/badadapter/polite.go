@@ -48,6 +48,9 @@ func (a polite) Start(ctx context.Context, h sdk.Host, in sdk.Start) (sdk.Starte
 	switch a.mode {
 	case "crashbefore":
 		os.Exit(5)
+	case "stealoffer":
+		_, err := h.Offered(ctx)
+		return sdk.Started{}, err
 	case "liestart":
 		return sdk.Started{}, nil
 	case "otherlaunch":

@@ -37,6 +37,10 @@ func ways() map[string]way {
 		"inputs":     inputs,
 		"network":    network,
 		"observe":    observe,
+		"offer":      offer,
+		"offer-loop": offerThenLoop,
+		"offer-much": offerTooMuch,
+		"offer-else": offerElsewhere,
 	}
 }
 

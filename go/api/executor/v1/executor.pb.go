@@ -1624,6 +1624,96 @@ func (x *ReadArtifactResponse) GetSize() int64 {
 	return 0
 }
 
+type OfferedRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The checkpoint call on whose behalf it is read.
+	Call          *Call `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OfferedRequest) Reset() {
+	*x = OfferedRequest{}
+	mi := &file_writ_executor_v1_executor_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OfferedRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OfferedRequest) ProtoMessage() {}
+
+func (x *OfferedRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_writ_executor_v1_executor_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OfferedRequest.ProtoReflect.Descriptor instead.
+func (*OfferedRequest) Descriptor() ([]byte, []int) {
+	return file_writ_executor_v1_executor_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *OfferedRequest) GetCall() *Call {
+	if x != nil {
+		return x.Call
+	}
+	return nil
+}
+
+type OfferedResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The payload as the workload wrote it, at most 64 KiB.
+	Payload       []byte `protobuf:"bytes,1,opt,name=payload,proto3" json:"payload,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OfferedResponse) Reset() {
+	*x = OfferedResponse{}
+	mi := &file_writ_executor_v1_executor_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OfferedResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OfferedResponse) ProtoMessage() {}
+
+func (x *OfferedResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_writ_executor_v1_executor_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OfferedResponse.ProtoReflect.Descriptor instead.
+func (*OfferedResponse) Descriptor() ([]byte, []int) {
+	return file_writ_executor_v1_executor_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *OfferedResponse) GetPayload() []byte {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
+}
+
 type LogRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Call  *Call                  `protobuf:"bytes,1,opt,name=call,proto3" json:"call,omitempty"`
@@ -1637,7 +1727,7 @@ type LogRequest struct {
 
 func (x *LogRequest) Reset() {
 	*x = LogRequest{}
-	mi := &file_writ_executor_v1_executor_proto_msgTypes[27]
+	mi := &file_writ_executor_v1_executor_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1649,7 +1739,7 @@ func (x *LogRequest) String() string {
 func (*LogRequest) ProtoMessage() {}
 
 func (x *LogRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_writ_executor_v1_executor_proto_msgTypes[27]
+	mi := &file_writ_executor_v1_executor_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1662,7 +1752,7 @@ func (x *LogRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogRequest.ProtoReflect.Descriptor instead.
 func (*LogRequest) Descriptor() ([]byte, []int) {
-	return file_writ_executor_v1_executor_proto_rawDescGZIP(), []int{27}
+	return file_writ_executor_v1_executor_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *LogRequest) GetCall() *Call {
@@ -1694,7 +1784,7 @@ type LogResponse struct {
 
 func (x *LogResponse) Reset() {
 	*x = LogResponse{}
-	mi := &file_writ_executor_v1_executor_proto_msgTypes[28]
+	mi := &file_writ_executor_v1_executor_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1706,7 +1796,7 @@ func (x *LogResponse) String() string {
 func (*LogResponse) ProtoMessage() {}
 
 func (x *LogResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_writ_executor_v1_executor_proto_msgTypes[28]
+	mi := &file_writ_executor_v1_executor_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1719,7 +1809,7 @@ func (x *LogResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogResponse.ProtoReflect.Descriptor instead.
 func (*LogResponse) Descriptor() ([]byte, []int) {
-	return file_writ_executor_v1_executor_proto_rawDescGZIP(), []int{28}
+	return file_writ_executor_v1_executor_proto_rawDescGZIP(), []int{30}
 }
 
 var File_writ_executor_v1_executor_proto protoreflect.FileDescriptor
@@ -1825,7 +1915,11 @@ const file_writ_executor_v1_executor_proto_rawDesc = "" +
 	"\x05limit\x18\x04 \x01(\x03R\x05limit\">\n" +
 	"\x14ReadArtifactResponse\x12\x12\n" +
 	"\x04data\x18\x01 \x01(\fR\x04data\x12\x12\n" +
-	"\x04size\x18\x02 \x01(\x03R\x04size\"h\n" +
+	"\x04size\x18\x02 \x01(\x03R\x04size\"<\n" +
+	"\x0eOfferedRequest\x12*\n" +
+	"\x04call\x18\x01 \x01(\v2\x16.writ.executor.v1.CallR\x04call\"+\n" +
+	"\x0fOfferedResponse\x12\x18\n" +
+	"\apayload\x18\x01 \x01(\fR\apayload\"h\n" +
 	"\n" +
 	"LogRequest\x12*\n" +
 	"\x04call\x18\x01 \x01(\v2\x16.writ.executor.v1.CallR\x04call\x12\x14\n" +
@@ -1842,11 +1936,12 @@ const file_writ_executor_v1_executor_proto_rawDesc = "" +
 	"\x06Cancel\x12\x1f.writ.executor.v1.CancelRequest\x1a .writ.executor.v1.CancelResponse\x12N\n" +
 	"\aCollect\x12 .writ.executor.v1.CollectRequest\x1a!.writ.executor.v1.CollectResponse\x12T\n" +
 	"\tReconcile\x12\".writ.executor.v1.ReconcileRequest\x1a#.writ.executor.v1.ReconcileResponse\x12N\n" +
-	"\aCleanup\x12 .writ.executor.v1.CleanupRequest\x1a!.writ.executor.v1.CleanupResponse2\xce\x02\n" +
+	"\aCleanup\x12 .writ.executor.v1.CleanupRequest\x1a!.writ.executor.v1.CleanupResponse2\x9e\x03\n" +
 	"\fHostServices\x12K\n" +
 	"\x06Launch\x12\x1f.writ.executor.v1.LaunchRequest\x1a .writ.executor.v1.LaunchResponse\x12N\n" +
 	"\aObserve\x12 .writ.executor.v1.ObserveRequest\x1a!.writ.executor.v1.ObserveResponse\x12]\n" +
-	"\fReadArtifact\x12%.writ.executor.v1.ReadArtifactRequest\x1a&.writ.executor.v1.ReadArtifactResponse\x12B\n" +
+	"\fReadArtifact\x12%.writ.executor.v1.ReadArtifactRequest\x1a&.writ.executor.v1.ReadArtifactResponse\x12N\n" +
+	"\aOffered\x12 .writ.executor.v1.OfferedRequest\x1a!.writ.executor.v1.OfferedResponse\x12B\n" +
 	"\x03Log\x12\x1c.writ.executor.v1.LogRequest\x1a\x1d.writ.executor.v1.LogResponseB<Z:github.com/writ-runtime/writ/go/api/executor/v1;executorv1b\x06proto3"
 
 var (
@@ -1862,7 +1957,7 @@ func file_writ_executor_v1_executor_proto_rawDescGZIP() []byte {
 }
 
 var file_writ_executor_v1_executor_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_writ_executor_v1_executor_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_writ_executor_v1_executor_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_writ_executor_v1_executor_proto_goTypes = []any{
 	(PollResponse_Phase)(0),          // 0: writ.executor.v1.PollResponse.Phase
 	(ReconcileResponse_Knowledge)(0), // 1: writ.executor.v1.ReconcileResponse.Knowledge
@@ -1893,8 +1988,10 @@ var file_writ_executor_v1_executor_proto_goTypes = []any{
 	(*ObserveResponse)(nil),          // 26: writ.executor.v1.ObserveResponse
 	(*ReadArtifactRequest)(nil),      // 27: writ.executor.v1.ReadArtifactRequest
 	(*ReadArtifactResponse)(nil),     // 28: writ.executor.v1.ReadArtifactResponse
-	(*LogRequest)(nil),               // 29: writ.executor.v1.LogRequest
-	(*LogResponse)(nil),              // 30: writ.executor.v1.LogResponse
+	(*OfferedRequest)(nil),           // 29: writ.executor.v1.OfferedRequest
+	(*OfferedResponse)(nil),          // 30: writ.executor.v1.OfferedResponse
+	(*LogRequest)(nil),               // 31: writ.executor.v1.LogRequest
+	(*LogResponse)(nil),              // 32: writ.executor.v1.LogResponse
 }
 var file_writ_executor_v1_executor_proto_depIdxs = []int32{
 	3,  // 0: writ.executor.v1.Answer.refusal:type_name -> writ.executor.v1.Refusal
@@ -1919,38 +2016,41 @@ var file_writ_executor_v1_executor_proto_depIdxs = []int32{
 	2,  // 19: writ.executor.v1.LaunchRequest.call:type_name -> writ.executor.v1.Call
 	2,  // 20: writ.executor.v1.ObserveRequest.call:type_name -> writ.executor.v1.Call
 	2,  // 21: writ.executor.v1.ReadArtifactRequest.call:type_name -> writ.executor.v1.Call
-	2,  // 22: writ.executor.v1.LogRequest.call:type_name -> writ.executor.v1.Call
-	5,  // 23: writ.executor.v1.Executor.Capabilities:input_type -> writ.executor.v1.CapabilitiesRequest
-	7,  // 24: writ.executor.v1.Executor.Prepare:input_type -> writ.executor.v1.PrepareRequest
-	9,  // 25: writ.executor.v1.Executor.Start:input_type -> writ.executor.v1.StartRequest
-	11, // 26: writ.executor.v1.Executor.Poll:input_type -> writ.executor.v1.PollRequest
-	13, // 27: writ.executor.v1.Executor.Checkpoint:input_type -> writ.executor.v1.CheckpointRequest
-	15, // 28: writ.executor.v1.Executor.Cancel:input_type -> writ.executor.v1.CancelRequest
-	17, // 29: writ.executor.v1.Executor.Collect:input_type -> writ.executor.v1.CollectRequest
-	19, // 30: writ.executor.v1.Executor.Reconcile:input_type -> writ.executor.v1.ReconcileRequest
-	21, // 31: writ.executor.v1.Executor.Cleanup:input_type -> writ.executor.v1.CleanupRequest
-	23, // 32: writ.executor.v1.HostServices.Launch:input_type -> writ.executor.v1.LaunchRequest
-	25, // 33: writ.executor.v1.HostServices.Observe:input_type -> writ.executor.v1.ObserveRequest
-	27, // 34: writ.executor.v1.HostServices.ReadArtifact:input_type -> writ.executor.v1.ReadArtifactRequest
-	29, // 35: writ.executor.v1.HostServices.Log:input_type -> writ.executor.v1.LogRequest
-	6,  // 36: writ.executor.v1.Executor.Capabilities:output_type -> writ.executor.v1.CapabilitiesResponse
-	8,  // 37: writ.executor.v1.Executor.Prepare:output_type -> writ.executor.v1.PrepareResponse
-	10, // 38: writ.executor.v1.Executor.Start:output_type -> writ.executor.v1.StartResponse
-	12, // 39: writ.executor.v1.Executor.Poll:output_type -> writ.executor.v1.PollResponse
-	14, // 40: writ.executor.v1.Executor.Checkpoint:output_type -> writ.executor.v1.CheckpointResponse
-	16, // 41: writ.executor.v1.Executor.Cancel:output_type -> writ.executor.v1.CancelResponse
-	18, // 42: writ.executor.v1.Executor.Collect:output_type -> writ.executor.v1.CollectResponse
-	20, // 43: writ.executor.v1.Executor.Reconcile:output_type -> writ.executor.v1.ReconcileResponse
-	22, // 44: writ.executor.v1.Executor.Cleanup:output_type -> writ.executor.v1.CleanupResponse
-	24, // 45: writ.executor.v1.HostServices.Launch:output_type -> writ.executor.v1.LaunchResponse
-	26, // 46: writ.executor.v1.HostServices.Observe:output_type -> writ.executor.v1.ObserveResponse
-	28, // 47: writ.executor.v1.HostServices.ReadArtifact:output_type -> writ.executor.v1.ReadArtifactResponse
-	30, // 48: writ.executor.v1.HostServices.Log:output_type -> writ.executor.v1.LogResponse
-	36, // [36:49] is the sub-list for method output_type
-	23, // [23:36] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	2,  // 22: writ.executor.v1.OfferedRequest.call:type_name -> writ.executor.v1.Call
+	2,  // 23: writ.executor.v1.LogRequest.call:type_name -> writ.executor.v1.Call
+	5,  // 24: writ.executor.v1.Executor.Capabilities:input_type -> writ.executor.v1.CapabilitiesRequest
+	7,  // 25: writ.executor.v1.Executor.Prepare:input_type -> writ.executor.v1.PrepareRequest
+	9,  // 26: writ.executor.v1.Executor.Start:input_type -> writ.executor.v1.StartRequest
+	11, // 27: writ.executor.v1.Executor.Poll:input_type -> writ.executor.v1.PollRequest
+	13, // 28: writ.executor.v1.Executor.Checkpoint:input_type -> writ.executor.v1.CheckpointRequest
+	15, // 29: writ.executor.v1.Executor.Cancel:input_type -> writ.executor.v1.CancelRequest
+	17, // 30: writ.executor.v1.Executor.Collect:input_type -> writ.executor.v1.CollectRequest
+	19, // 31: writ.executor.v1.Executor.Reconcile:input_type -> writ.executor.v1.ReconcileRequest
+	21, // 32: writ.executor.v1.Executor.Cleanup:input_type -> writ.executor.v1.CleanupRequest
+	23, // 33: writ.executor.v1.HostServices.Launch:input_type -> writ.executor.v1.LaunchRequest
+	25, // 34: writ.executor.v1.HostServices.Observe:input_type -> writ.executor.v1.ObserveRequest
+	27, // 35: writ.executor.v1.HostServices.ReadArtifact:input_type -> writ.executor.v1.ReadArtifactRequest
+	29, // 36: writ.executor.v1.HostServices.Offered:input_type -> writ.executor.v1.OfferedRequest
+	31, // 37: writ.executor.v1.HostServices.Log:input_type -> writ.executor.v1.LogRequest
+	6,  // 38: writ.executor.v1.Executor.Capabilities:output_type -> writ.executor.v1.CapabilitiesResponse
+	8,  // 39: writ.executor.v1.Executor.Prepare:output_type -> writ.executor.v1.PrepareResponse
+	10, // 40: writ.executor.v1.Executor.Start:output_type -> writ.executor.v1.StartResponse
+	12, // 41: writ.executor.v1.Executor.Poll:output_type -> writ.executor.v1.PollResponse
+	14, // 42: writ.executor.v1.Executor.Checkpoint:output_type -> writ.executor.v1.CheckpointResponse
+	16, // 43: writ.executor.v1.Executor.Cancel:output_type -> writ.executor.v1.CancelResponse
+	18, // 44: writ.executor.v1.Executor.Collect:output_type -> writ.executor.v1.CollectResponse
+	20, // 45: writ.executor.v1.Executor.Reconcile:output_type -> writ.executor.v1.ReconcileResponse
+	22, // 46: writ.executor.v1.Executor.Cleanup:output_type -> writ.executor.v1.CleanupResponse
+	24, // 47: writ.executor.v1.HostServices.Launch:output_type -> writ.executor.v1.LaunchResponse
+	26, // 48: writ.executor.v1.HostServices.Observe:output_type -> writ.executor.v1.ObserveResponse
+	28, // 49: writ.executor.v1.HostServices.ReadArtifact:output_type -> writ.executor.v1.ReadArtifactResponse
+	30, // 50: writ.executor.v1.HostServices.Offered:output_type -> writ.executor.v1.OfferedResponse
+	32, // 51: writ.executor.v1.HostServices.Log:output_type -> writ.executor.v1.LogResponse
+	38, // [38:52] is the sub-list for method output_type
+	24, // [24:38] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_writ_executor_v1_executor_proto_init() }
@@ -1964,7 +2064,7 @@ func file_writ_executor_v1_executor_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_writ_executor_v1_executor_proto_rawDesc), len(file_writ_executor_v1_executor_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   29,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

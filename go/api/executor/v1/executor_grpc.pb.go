@@ -53,7 +53,8 @@ type ExecutorClient interface {
 	Start(ctx context.Context, in *StartRequest, opts ...grpc.CallOption) (*StartResponse, error)
 	// Poll waits for news of the workload, at most as long as it is told.
 	Poll(ctx context.Context, in *PollRequest, opts ...grpc.CallOption) (*PollResponse, error)
-	// Checkpoint proposes a checkpoint of the running workload.
+	// Checkpoint proposes a checkpoint of the running workload. The domain result is the checkpoint envelope; its
+	// payload is what the host has from the workload, and is named by digest.
 	Checkpoint(ctx context.Context, in *CheckpointRequest, opts ...grpc.CallOption) (*CheckpointResponse, error)
 	// Cancel tells the adapter that the workload is about to be stopped.
 	Cancel(ctx context.Context, in *CancelRequest, opts ...grpc.CallOption) (*CancelResponse, error)
@@ -178,7 +179,8 @@ type ExecutorServer interface {
 	Start(context.Context, *StartRequest) (*StartResponse, error)
 	// Poll waits for news of the workload, at most as long as it is told.
 	Poll(context.Context, *PollRequest) (*PollResponse, error)
-	// Checkpoint proposes a checkpoint of the running workload.
+	// Checkpoint proposes a checkpoint of the running workload. The domain result is the checkpoint envelope; its
+	// payload is what the host has from the workload, and is named by digest.
 	Checkpoint(context.Context, *CheckpointRequest) (*CheckpointResponse, error)
 	// Cancel tells the adapter that the workload is about to be stopped.
 	Cancel(context.Context, *CancelRequest) (*CancelResponse, error)
@@ -460,6 +462,7 @@ const (
 	HostServices_Launch_FullMethodName       = "/writ.executor.v1.HostServices/Launch"
 	HostServices_Observe_FullMethodName      = "/writ.executor.v1.HostServices/Observe"
 	HostServices_ReadArtifact_FullMethodName = "/writ.executor.v1.HostServices/ReadArtifact"
+	HostServices_Offered_FullMethodName      = "/writ.executor.v1.HostServices/Offered"
 	HostServices_Log_FullMethodName          = "/writ.executor.v1.HostServices/Log"
 )
 
@@ -477,6 +480,9 @@ type HostServicesClient interface {
 	Observe(ctx context.Context, in *ObserveRequest, opts ...grpc.CallOption) (*ObserveResponse, error)
 	// ReadArtifact reads part of an artifact that the attempt bundle names, or of the bundle itself.
 	ReadArtifact(ctx context.Context, in *ReadArtifactRequest, opts ...grpc.CallOption) (*ReadArtifactResponse, error)
+	// Offered reads what the workload has offered as a checkpoint. It is answered only on behalf of a checkpoint call,
+	// and gives the same bytes however often it is asked under that call.
+	Offered(ctx context.Context, in *OfferedRequest, opts ...grpc.CallOption) (*OfferedResponse, error)
 	// Log hands over one bounded line for the operator. Too many are dropped and counted.
 	Log(ctx context.Context, in *LogRequest, opts ...grpc.CallOption) (*LogResponse, error)
 }
@@ -519,6 +525,16 @@ func (c *hostServicesClient) ReadArtifact(ctx context.Context, in *ReadArtifactR
 	return out, nil
 }
 
+func (c *hostServicesClient) Offered(ctx context.Context, in *OfferedRequest, opts ...grpc.CallOption) (*OfferedResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(OfferedResponse)
+	err := c.cc.Invoke(ctx, HostServices_Offered_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *hostServicesClient) Log(ctx context.Context, in *LogRequest, opts ...grpc.CallOption) (*LogResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(LogResponse)
@@ -543,6 +559,9 @@ type HostServicesServer interface {
 	Observe(context.Context, *ObserveRequest) (*ObserveResponse, error)
 	// ReadArtifact reads part of an artifact that the attempt bundle names, or of the bundle itself.
 	ReadArtifact(context.Context, *ReadArtifactRequest) (*ReadArtifactResponse, error)
+	// Offered reads what the workload has offered as a checkpoint. It is answered only on behalf of a checkpoint call,
+	// and gives the same bytes however often it is asked under that call.
+	Offered(context.Context, *OfferedRequest) (*OfferedResponse, error)
 	// Log hands over one bounded line for the operator. Too many are dropped and counted.
 	Log(context.Context, *LogRequest) (*LogResponse, error)
 	mustEmbedUnimplementedHostServicesServer()
@@ -563,6 +582,9 @@ func (UnimplementedHostServicesServer) Observe(context.Context, *ObserveRequest)
 }
 func (UnimplementedHostServicesServer) ReadArtifact(context.Context, *ReadArtifactRequest) (*ReadArtifactResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReadArtifact not implemented")
+}
+func (UnimplementedHostServicesServer) Offered(context.Context, *OfferedRequest) (*OfferedResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Offered not implemented")
 }
 func (UnimplementedHostServicesServer) Log(context.Context, *LogRequest) (*LogResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Log not implemented")
@@ -642,6 +664,24 @@ func _HostServices_ReadArtifact_Handler(srv interface{}, ctx context.Context, de
 	return interceptor(ctx, in, info, handler)
 }
 
+func _HostServices_Offered_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(OfferedRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(HostServicesServer).Offered(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: HostServices_Offered_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(HostServicesServer).Offered(ctx, req.(*OfferedRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _HostServices_Log_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(LogRequest)
 	if err := dec(in); err != nil {
@@ -678,6 +718,10 @@ var HostServices_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ReadArtifact",
 			Handler:    _HostServices_ReadArtifact_Handler,
+		},
+		{
+			MethodName: "Offered",
+			Handler:    _HostServices_Offered_Handler,
 		},
 		{
 			MethodName: "Log",

@@ -51,7 +51,7 @@ func (w *Worker) put(ctx context.Context, f File) error {
 			return fmt.Errorf("read input: %w", err)
 		}
 		req := wire.Request{Verb: wire.VerbPut, Put: &wire.Put{Mount: f.Mount, Path: f.Path, Offset: offset, Last: last, Digest: f.Digest}}
-		if _, _, err := w.exchange(ctx, req, buf[:n], last); err != nil || last {
+		if _, _, err := w.exchange(ctx, req, buf[:n], last, nil); err != nil || last {
 			return err
 		}
 		offset += int64(n)

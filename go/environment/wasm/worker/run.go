@@ -22,6 +22,10 @@ type RunRequest struct {
 	Seed string
 	// WallMillis is the wall time after which the guest is stopped, above zero.
 	WallMillis int64
+	// MaxOffer is how many bytes the guest may offer at once as a checkpoint, 64 KiB at most; 0 lets it offer none.
+	MaxOffer int64
+	// Offered is told of each offer while the guest runs, in order, and must not wait. Nil with a MaxOffer of 0.
+	Offered func(payload []byte)
 }
 
 // Exit says how the guest ended; see wire.Exit for the fields it has in common with the wire.
@@ -64,7 +68,8 @@ func (w *Worker) Run(ctx context.Context, r RunRequest) (Exit, error) {
 	}
 	timed, cancel := context.WithTimeoutCause(ctx, wall+wallGrace, errWall)
 	defer cancel()
-	resp, body, err := w.call(timed, wire.Request{Verb: wire.VerbRun, Run: &wire.Run{Args: r.Args, Seed: r.Seed, WallMillis: r.WallMillis}}, nil)
+	run := &wire.Run{Args: r.Args, Seed: r.Seed, WallMillis: r.WallMillis, MaxOffer: r.MaxOffer}
+	resp, body, err := w.running(timed, wire.Request{Verb: wire.VerbRun, Run: run}, r.Offered)
 	if errors.Is(err, errWall) && ctx.Err() == nil {
 		return Exit{Exit: wire.Exit{Kind: wire.ExitLimit, Limit: wire.LimitWall, Touched: []wire.Limit{wire.LimitWall}}, WorkerGone: true}, nil
 	}
@@ -76,6 +81,13 @@ func (w *Worker) Run(ctx context.Context, r RunRequest) (Exit, error) {
 	}
 	n := resp.Exit.StdoutBytes
 	return Exit{Exit: *resp.Exit, Stdout: body[:n:n], Stderr: body[n:]}, nil
+}
+
+// running is call for a request that may be answered with offers first.
+func (w *Worker) running(ctx context.Context, req wire.Request, offered func([]byte)) (wire.Response, []byte, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.exchange(ctx, req, nil, true, offered)
 }
 
 // errWall is the cause of a context that ended because the guest's wall time is over.

@@ -108,11 +108,12 @@ func (w *Worker) Provision(ctx context.Context, module []byte, digest canonical.
 func (w *Worker) call(ctx context.Context, req wire.Request, body []byte) (wire.Response, []byte, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.exchange(ctx, req, body, true)
+	return w.exchange(ctx, req, body, true, nil)
 }
 
-// exchange is call for a caller that holds mu. Without answer it only sends.
-func (w *Worker) exchange(ctx context.Context, req wire.Request, body []byte, answer bool) (wire.Response, []byte, error) {
+// exchange is call for a caller that holds mu. Without answer it only sends. What is offered before the answer goes to
+// offered, which must not wait; where that is nil, nothing may be offered.
+func (w *Worker) exchange(ctx context.Context, req wire.Request, body []byte, answer bool, offered func([]byte)) (wire.Response, []byte, error) {
 	if err := ctx.Err(); err != nil {
 		return wire.Response{}, nil, err
 	}
@@ -137,8 +138,31 @@ func (w *Worker) exchange(ctx context.Context, req wire.Request, body []byte, an
 	if !answer {
 		return wire.Response{}, nil, nil
 	}
+	for {
+		resp, out, err := w.receive(ctx, req.Run)
+		if err != nil || resp.Offered == nil {
+			return resp, out, err
+		}
+		if offered == nil || resp.Offered.Bytes != int64(len(out)) {
+			return wire.Response{}, nil, w.broken("it offered a checkpoint that nobody may take")
+		}
+		offered(out)
+	}
+}
+
+// receive takes one answer to the last request. run is that request's member, if it was a run: nothing else has offers,
+// and the bound of theirs is the host's own.
+func (w *Worker) receive(ctx context.Context, run *wire.Run) (wire.Response, []byte, error) {
 	var resp wire.Response
-	out, err := wire.ReadFrame(w.socket, &resp, func() int64 { return wire.MaxAnswer })
+	out, err := wire.ReadFrame(w.socket, &resp, func() int64 {
+		switch {
+		case resp.Offered == nil:
+			return wire.MaxAnswer
+		case run == nil:
+			return 0
+		}
+		return run.MaxOffer
+	})
 	if err != nil {
 		return wire.Response{}, nil, w.lost(ctx, err)
 	}

@@ -1,5 +1,6 @@
 // Package memfs is the whole file system that a guest sees: a tree in memory, bounded, without links, modes or
-// times. /inputs is read-only, /work is the workspace, and there is nothing else.
+// times. /inputs is read-only, /work is the workspace, and there is nothing else; where the guest may offer checkpoints,
+// one file below /checkpoint.
 //
 // It exists because a directory of the host given to a guest is no sandbox: a symbolic link made by the guest
 // leads out of it. Here there is no host below, and making a link is not permitted.
@@ -46,6 +47,7 @@ type FS struct {
 	inFiles int64 // of the inputs
 	open    int64 // handles of the guest
 	touched []wire.Limit
+	offers  offers
 }
 
 // node is a file or a directory.
@@ -56,6 +58,7 @@ type node struct {
 	children map[string]*node // of a directory
 	data     []byte           // of a file
 	linked   bool             // it has a name
+	offer    bool             // it is the file by which checkpoints are offered
 	handles  int              // open handles; the bytes of a file count until it has neither name nor handle
 }
 
@@ -196,6 +199,9 @@ func (f *FS) release(n *node) {
 
 // resize sets the length of a workspace file, within the quotas; new bytes are zero.
 func (f *FS) resize(n *node, size int64) sys.Errno {
+	if n.offer {
+		return f.resizeOffer(n, size)
+	}
 	if size > f.limits.FileBytes {
 		return f.touch(wire.LimitFileBytes)
 	}

@@ -22,6 +22,7 @@ type fileHandle struct {
 	pos                  int64
 	read, write, appends bool
 	closed               bool
+	failed               bool // a write to it failed
 }
 
 func (h *fileHandle) Dev() (uint64, sys.Errno)       { return 1, 0 }
@@ -32,8 +33,17 @@ func (h *fileHandle) SetAppend(on bool) sys.Errno    { h.appends = on; return 0 
 func (h *fileHandle) Sync() sys.Errno                { return 0 }
 func (h *fileHandle) Datasync() sys.Errno            { return 0 }
 func (h *fileHandle) Utimens(_, _ int64) sys.Errno   { return 0 }
-func (h *fileHandle) Close() sys.Errno               { return h.fs.close(h.node, &h.closed) }
 func (h *fileHandle) Stat() (wsys.Stat_t, sys.Errno) { return h.fs.statNode(h.node) }
+
+// Close implements sys.File.
+func (h *fileHandle) Close() sys.Errno {
+	payload := h.offer()
+	errno := h.fs.close(h.node, &h.closed)
+	if payload != nil {
+		h.fs.offers.take(payload)
+	}
+	return errno
+}
 
 // Read implements sys.File.
 func (h *fileHandle) Read(b []byte) (int, sys.Errno) {
@@ -76,7 +86,8 @@ func (h *fileHandle) Pwrite(b []byte, off int64) (int, sys.Errno) {
 	return h.writeAt(b, off)
 }
 
-func (h *fileHandle) writeAt(b []byte, off int64) (int, sys.Errno) {
+func (h *fileHandle) writeAt(b []byte, off int64) (n int, errno sys.Errno) {
+	defer func() { h.failed = h.failed || errno != 0 }()
 	switch {
 	case h.closed || !h.write:
 		return 0, sys.EBADF

@@ -122,7 +122,7 @@ func (s *Server) answer(ctx context.Context, req *wire.Request, body []byte) (*w
 	case wire.VerbPut:
 		return s.piece(*req.Put, body)
 	case wire.VerbRun:
-		return s.run(ctx, *req.Run)
+		return s.run(ctx, req)
 	case wire.VerbList:
 		return s.list()
 	default:
@@ -140,9 +140,16 @@ func (s *Server) greet(req *wire.Request) (*wire.Response, []byte, error) {
 	return &wire.Response{}, nil, nil
 }
 
-func (s *Server) run(ctx context.Context, r wire.Run) (*wire.Response, []byte, error) {
-	if len(r.Args) == 0 || len(r.Seed) > 256 || r.WallMillis <= 0 {
-		return nil, nil, reason.New(reason.EnvironmentProtocol, "a run needs arguments, a short seed and a wall time", s.hello.Name, "")
+func (s *Server) run(ctx context.Context, req *wire.Request) (*wire.Response, []byte, error) {
+	r := *req.Run
+	if len(r.Args) == 0 || len(r.Seed) > 256 || r.WallMillis <= 0 || r.MaxOffer < 0 || r.MaxOffer > wire.MaxOffer {
+		return nil, nil, reason.New(reason.EnvironmentProtocol, "a run needs arguments, a short seed, a wall time and small offers", s.hello.Name, "")
+	}
+	if r.MaxOffer > 0 {
+		s.tree.Offers(r.MaxOffer, func(payload []byte) {
+			// Nothing else is written while a guest runs. Where this fails nobody reads any more, and the worker ends.
+			_ = wire.WriteFrame(s.socket, &wire.Response{Generation: req.Generation, ID: req.ID, Offered: &wire.Offered{Bytes: int64(len(payload))}}, payload)
+		})
 	}
 	// Whatever happens to the guest, it does not run twice.
 	s.phase = ran

@@ -17,6 +17,7 @@ const (
 	MaxModule = 128 << 20
 	MaxPiece  = 1 << 20
 	MaxAnswer = 256 << 20 // a listing of very many files
+	MaxOffer  = 64 << 10  // a checkpoint that the guest offers
 )
 
 // WriteFrame writes one frame: the lengths of header and body as big-endian 32-bit numbers, the header as

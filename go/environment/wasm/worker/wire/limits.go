@@ -21,16 +21,18 @@ const (
 	LimitNameBytes      Limit = "name_bytes"      // the workspace, one path
 	LimitDepth          Limit = "depth"           // the workspace, directories in directories
 	LimitOpenFiles      Limit = "open_files"      // the workspace, descriptors of the guest
+	LimitOffer          Limit = "offer"           // what is offered as a checkpoint
 )
 
 // AllLimits returns every limit.
 func AllLimits() []Limit {
-	return []Limit{LimitWall, LimitCPU, LimitMemory, LimitStdio, LimitWorkspaceBytes, LimitWorkspaceFiles, LimitFileBytes, LimitNameBytes, LimitDepth, LimitOpenFiles}
+	return []Limit{LimitWall, LimitCPU, LimitMemory, LimitStdio, LimitWorkspaceBytes, LimitWorkspaceFiles, LimitFileBytes, LimitNameBytes, LimitDepth, LimitOpenFiles, LimitOffer}
 }
 
 // Spoils reports whether a guest that ran into the limit cannot have produced what it meant to, whatever its own
-// status says. A refused growth of memory is the exception: a program may ask for more and do with less.
-func (l Limit) Spoils() bool { return l != LimitMemory && l != "" }
+// status says. A refused growth of memory is an exception: a program may ask for more and do with less. So is a
+// checkpoint that is too large: it is no output, and the work goes on without it.
+func (l Limit) Spoils() bool { return l != LimitMemory && l != LimitOffer && l != "" }
 
 // Code returns the registered reason for ending by the limit.
 func (l Limit) Code() reason.Code {
@@ -43,7 +45,7 @@ func (l Limit) Code() reason.Code {
 		return reason.EnvironmentLimitMemory
 	case LimitStdio:
 		return reason.EnvironmentLimitStdio
-	case LimitWorkspaceBytes, LimitFileBytes:
+	case LimitWorkspaceBytes, LimitFileBytes, LimitOffer:
 		return reason.EnvironmentLimitOutput
 	default:
 		return reason.EnvironmentLimitFiles

@@ -43,13 +43,15 @@ type Request struct {
 }
 
 // Response is the header of a frame from the worker: the request's generation and id, and the member that
-// belongs to its verb, or a refusal and nothing else. Hello and put are answered with neither.
+// belongs to its verb, or a refusal and nothing else. Hello and put are answered with neither. Before a run is answered
+// with its exit, it may be answered any number of times with what the guest has offered.
 type Response struct {
 	Generation uint64              `json:"generation"`
 	ID         uint64              `json:"id"`
 	Refusal    *Refusal            `json:"refusal,omitempty"`
 	Report     *attestation.Report `json:"report,omitempty"`
 	Exit       *Exit               `json:"exit,omitempty"`
+	Offered    *Offered            `json:"offered,omitempty"`
 	Listed     *Listed             `json:"listed,omitempty"`
 }
 
@@ -92,6 +94,13 @@ type Run struct {
 	Seed string `json:"seed"`
 	// WallMillis is the time after which the guest is stopped.
 	WallMillis int64 `json:"wall_millis"`
+	// MaxOffer is how many bytes the guest may offer at once as a checkpoint, 0 where it may offer none.
+	MaxOffer int64 `json:"max_offer"`
+}
+
+// Offered says that the guest has offered a checkpoint; the body is its payload.
+type Offered struct {
+	Bytes int64 `json:"bytes"`
 }
 
 // Exit says how a guest ended. Exactly one of the three kinds applies.
