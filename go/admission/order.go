@@ -67,6 +67,8 @@ type order struct {
 	// proposals are those of the order with everything filled in, sorted by purpose.
 	proposals []workorder.Proposal
 	budget    workorder.Budget
+	// price is what a run of the tool costs, nil if nobody has said or no money is counted.
+	price *workorder.Money
 
 	role, context, prompt, requested, schemaDigest canonical.Digest
 	// blobs carry the packages that the digests name.
@@ -88,7 +90,7 @@ func (a *Admission) resolve(ctx context.Context, doc *schema.Document, origin st
 	}
 	o.fillIn()
 	for _, step := range []func(context.Context, *order) error{
-		a.resolveEnvironment, a.resolvePins, a.resolveOutputs, a.resolveInputs, a.resolveProposals, a.resolveRequests, a.resolvePackages,
+		a.resolveEnvironment, a.resolvePins, a.resolveBudget, a.resolveOutputs, a.resolveInputs, a.resolveProposals, a.resolveRequests, a.resolvePackages,
 	} {
 		if err := step(ctx, o); err != nil {
 			return nil, err
