@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/writ-runtime/writ/go/artifact"
 	"github.com/writ-runtime/writ/go/attemptbundle"
@@ -42,8 +43,9 @@ type Admission struct {
 	IDs       *canonical.IDSource
 	// Outbox is where accepted results may go.
 	Outbox *outbox.Outbox
-	// Deployment is the name of the deployment whose policy applies.
-	Deployment string
+	// Deployment is the name of the deployment whose policy applies. State is the folder
+	// that holds its accounts.
+	Deployment, State string
 }
 
 // Admitted is a work order that may be activated. The activation itself is committed
@@ -119,8 +121,9 @@ func (a *Admission) Submit(ctx context.Context, doc *schema.Document, origin str
 func (a *Admission) Again(ctx context.Context, order kernel.State, accepted ingress.Accepted) (*Admitted, error) {
 	o, err := a.recorded(ctx, order)
 	if err != nil {
-		if ctx.Err() != nil {
-			return nil, err // Nobody's fault; it waits as before.
+		var accounts unreadable
+		if ctx.Err() != nil || errors.As(err, &accounts) {
+			return nil, err // Not the order's fault; it waits as before.
 		}
 		return nil, errors.Join(err, a.unpreparable(ctx, order, accepted, err))
 	}
@@ -198,6 +201,11 @@ func (a *Admission) reserve(ctx context.Context, o *order, before kernel.State, 
 	if err != nil {
 		return kernel.State{}, err
 	}
+	if o.order.Account != "" {
+		if _, err := a.Account(ctx, o.order.Account, accepted); err != nil {
+			return kernel.State{}, err
+		}
+	}
 	fence := workorder.Fence{Attempt: workorder.AttemptID(att), Generation: 1, Phase: workorder.Live}
 	digests, err := o.digests(fence)
 	if err != nil {
@@ -205,13 +213,17 @@ func (a *Admission) reserve(ctx context.Context, o *order, before kernel.State, 
 	}
 	reserve := kernel.Reserve{Reservation: workorder.Reservation{
 		Kind: workorder.ReservationKind, ID: workorder.ReservationID(res), WorkOrder: id,
-		Order: o.document.Digest, Attempt: fence.Attempt, Ordinal: before.Attempts + 1, Fence: fence, Budget: o.budget,
+		Order: o.document.Digest, Attempt: fence.Attempt, Ordinal: before.Attempts + 1, Fence: fence, Budget: o.budget, Account: o.order.Account, Price: o.price,
 		ExpiresUnixMilli: a.Ledger.Now().UnixMilli + preparationMillis, Digests: digests,
 	}}
+	blobs := append(o.blobs, accepted.Blob)
 	opened, err := a.Ledger.Reserve(ctx, before, fence.Attempt, ledger.Turn{
-		Commands: append(first, reserve), Blobs: append(o.blobs, accepted.Blob),
+		Commands: append(slices.Clone(first), reserve), Blobs: blobs,
 		Actor: accepted.Receipt.Principal, Cause: accepted.Receipt.ID,
 	})
+	if reason.Is(err, reason.BudgetBlocked) || reason.Is(err, reason.BudgetExhausted) {
+		return kernel.State{}, a.unfunded(ctx, before, reserve.Reservation, accepted, blobs, first, err)
+	}
 	return opened.State, err
 }
 

@@ -90,6 +90,7 @@ func (a *Admission) input(o *order) policy.Input {
 				"calls": o.budget.Calls, "retries": o.budget.Retries, "repairs": o.budget.Repairs,
 				"tokens": o.budget.Tokens, "wall_ms": o.budget.WallMillis,
 			},
+			Account: w.Account,
 		},
 		Requested: o.requests, Deployment: policy.InputDeployment{Name: a.Deployment},
 		Facts: policy.Facts{AdapterDigest: o.adapter.Digest, ModeEvidence: canonical.Digest("")},

@@ -74,6 +74,8 @@ type order struct {
 	// checkpoint says which checkpoints are taken, from is the one that the attempt starts from.
 	checkpoint attemptbundle.CheckpointPolicy
 	from       *attemptbundle.StartingPoint
+	// price is what a run of the tool costs, nil if nobody has said or no money is counted.
+	price *workorder.Money
 
 	role, context, prompt, requested, schemaDigest canonical.Digest
 	// blobs carry the packages that the digests name.
@@ -98,7 +100,7 @@ func (a *Admission) resolve(ctx context.Context, doc *schema.Document, origin st
 	}
 	o.fillIn()
 	for _, step := range []func(context.Context, *order) error{
-		a.resolveEnvironment, a.resolvePins, a.resolveOutputs, a.resolveInputs, a.resolveCheckpoint, a.resolveProposals, a.resolveRequests, a.resolvePackages,
+		a.resolveEnvironment, a.resolvePins, a.resolveBudget, a.resolveOutputs, a.resolveInputs, a.resolveCheckpoint, a.resolveProposals, a.resolveRequests, a.resolvePackages,
 	} {
 		if err := step(ctx, o); err != nil {
 			return nil, err

@@ -12,7 +12,6 @@ func (o *order) refuseUnsupported() error {
 	}{
 		{w.Retention != nil && w.Retention.Keep, "/retention/keep", "keeping an environment's bytes"},
 		{w.Limits != nil && w.Limits.Repairs > 0, "/limits/repairs", "repairs of a result"},
-		{w.Limits != nil && w.Limits.Money != nil, "/limits/money", "a ceiling of money: nothing here has a price"},
 	} {
 		if part.asked {
 			return o.at(part.pointer, reason.New(reason.EnvironmentUnsupported, "this release does not support "+part.what, part.pointer, "leave it out"))

@@ -119,6 +119,10 @@ func (d *Dispatcher) step(ctx context.Context, index *projection.Index, o projec
 		case !clock.Steady():
 			return Step{Waits: fmt.Sprintf("a person: the clock %s went back or jumped, and is blocked at event %d", clock.Domain, clock.At.Version)}, nil
 		}
+	case "blocked_budget":
+		if wait, err := d.blocked(ctx, o, accepted); wait != "" || err != nil {
+			return Step{Waits: wait}, err
+		}
 	case "blocked_policy":
 		changed, err := d.Admission.Changed(ctx, o.Decision)
 		if err != nil || !changed {
@@ -127,7 +131,24 @@ func (d *Dispatcher) step(ctx context.Context, index *projection.Index, o projec
 	default:
 		return Step{Waits: "a person: it is " + string(o.State)}, nil
 	}
-	return d.Attempt(ctx, o.ID, accepted, carry)
+	step, err := d.Attempt(ctx, o.ID, accepted, carry)
+	if refusal, ok := reason.As(err); ok && refusal.Code == reason.BudgetBlocked {
+		return Step{Waits: "a budget: " + refusal.What}, nil
+	}
+	return step, err
+}
+
+// blocked says what a work order that has no budget still waits for; empty if its account
+// has room now, or never will.
+func (d *Dispatcher) blocked(ctx context.Context, o projection.Order, accepted ingress.Accepted) (string, error) {
+	account, err := d.Admission.Account(ctx, o.Budget.Account, accepted)
+	if err != nil {
+		return "", err
+	}
+	if refusal, ok := reason.As(account.Room(o.Budget.Asked)); ok && refusal.Code == reason.BudgetBlocked {
+		return "a budget: " + refusal.What, nil
+	}
+	return "", nil
 }
 
 // observe records a reading of the host's clock, and returns the clock as it then stands. seen

@@ -47,6 +47,7 @@ func Replay(ctx context.Context, j journal.Reader, k kernel.Kernel, until uint64
 	r := &replay{
 		ctx: ctx, journal: j, kernel: k, watch: w, index: projection.NewBuilder(k.Transitions()),
 		orders: map[workorder.ID]*orderLife{}, attempts: map[workorder.AttemptID]*attemptLife{}, reservations: map[workorder.ReservationID]workorder.AttemptID{},
+		accounts: map[string]*kernel.Account{},
 	}
 	if err := projection.Read(ctx, j, until, r.turn); err != nil {
 		return r.out, err
@@ -73,6 +74,8 @@ type replay struct {
 	attempts map[workorder.AttemptID]*attemptLife
 	// reservations says whose each is.
 	reservations map[workorder.ReservationID]workorder.AttemptID
+	// accounts holds every account, nil for one of which an event was refused.
+	accounts map[string]*kernel.Account
 	// touched are those that the turn under way is about.
 	touched []*carried
 }
@@ -191,6 +194,10 @@ func (r *replay) route(ev lifecycle.Event, turn uint64) error {
 		}
 		return nil
 	}
+	if ev.Subject.Machine() == kernel.AccountMachine {
+		r.account(ev, turn)
+		return nil
+	}
 	a, err := r.find(r.attemptOf(ev), turn)
 	if err != nil || a == nil {
 		return err
@@ -199,12 +206,33 @@ func (r *replay) route(ev lifecycle.Event, turn uint64) error {
 	return nil
 }
 
+// account takes an event of an account: what draws on it had room, and what comes back was
+// drawn.
+func (r *replay) account(ev lifecycle.Event, turn uint64) {
+	name := ev.Subject.ID()
+	at, known := r.accounts[name]
+	if !known {
+		at = &kernel.Account{Name: name}
+		r.accounts[name] = at
+	}
+	if at == nil {
+		return
+	}
+	next, err := r.kernel.ReduceAccount(*at, ev)
+	if err != nil {
+		r.accounts[name] = nil
+		r.refuse(string(ev.Subject), &projection.RefusedError{Sequence: turn, Event: ev, Err: err})
+		return
+	}
+	*at = next
+}
+
 // attemptOf is the attempt that an event is about; empty for an event of another machine.
 func (r *replay) attemptOf(ev lifecycle.Event) workorder.AttemptID {
 	switch ev.Subject.Machine() {
 	case kernel.AttemptMachine, kernel.ExecutionMachine, kernel.EnvironmentMachine:
 		return workorder.AttemptID(ev.Subject.ID())
-	case kernel.ReservationMachine:
+	case kernel.ReservationMachine, kernel.BudgetMachine:
 		return r.reservations[workorder.ReservationID(ev.Subject.ID())]
 	case kernel.OperationMachine:
 		if key := operation.Key(ev.Subject.ID()); key.Namespace() == ledger.Namespace {

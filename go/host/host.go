@@ -148,7 +148,7 @@ func (h *Host) openAdmission(ctx context.Context) error {
 	}
 	h.Admission = &admission.Admission{
 		Ledger: h.Ledger, Policies: policies, Actions: actions, Broker: broker.NewLocal(actions, broker.LocalTerms()),
-		Providers: h.providers, Pins: h.pins, Artifacts: h.Artifacts, IDs: h.ids, Outbox: box, Deployment: deployment,
+		Providers: h.providers, Pins: h.pins, Artifacts: h.Artifacts, IDs: h.ids, Outbox: box, Deployment: deployment, State: h.state,
 	}
 	return nil
 }

@@ -385,6 +385,8 @@ func (c *hearing) apply(ctx context.Context, in Intent, first []kernel.Command) 
 		return c.resume(ctx, in, first)
 	case Withdraw:
 		return c.withdraw(ctx, in, first)
+	case SettleBudget:
+		return c.settleBudget(ctx, in, first)
 	}
 	return reason.New(reason.EnvironmentUnsupported, in.Verb+" is known and not supported by this release", "", "leave it out")
 }

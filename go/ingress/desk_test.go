@@ -139,6 +139,8 @@ func TestWhatIsNotApplied(t *testing.T) {
 		{"a later version", cancel(a.State, version+1), "conflict", reason.IngressStale},
 		{"no version", fmt.Sprintf("/writ cancel-work %s --expected-version 0%d --reason x", a.State.WorkOrder, version), "rejected", reason.IngressMalformed},
 		{"no such clock", "/writ reconcile-clock host --from 1 --expected-version 1 --reason x", "rejected", reason.IDUnknown},
+		{"no budget", fmt.Sprintf("/writ settle-budget %s --calls 0 --tokens 0 --wall-ms 1 --money 0 --expected-version 1 --reason x", a.State.Attempt), "rejected", reason.KernelWrongState},
+		{"less than nothing", fmt.Sprintf("/writ settle-budget %s --calls -1 --tokens 0 --wall-ms 1 --money 0 --expected-version 1 --reason x", a.State.Attempt), "rejected", reason.IngressMalformed},
 		{"nothing unknown", fmt.Sprintf("/writ resolve-ambiguous-effect %s --disposition confirmed_absent --operation-key k --evidence e --expected-version %d --reason r", a.State.Attempt, version), "rejected", reason.KernelWrongState},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -25,6 +25,7 @@ const (
 	ReconcileClock         = "reconcile-clock"
 	Withdraw               = "withdraw"
 	ResumeWork             = "resume-work"
+	SettleBudget           = "settle-budget"
 	Wake                   = "wake"
 )
 
@@ -49,6 +50,7 @@ var forms = []form{
 		flags: []string{"disposition", "operation-key", "evidence", "expected-version", "reason"}},
 	{verb: Withdraw, target: "ATTEMPT", flags: []string{"purpose", "expected-version", "reason"}, person: true},
 	{verb: ReconcileClock, target: "CLOCK", flags: []string{"from", "expected-version", "reason"}, person: true},
+	{verb: SettleBudget, target: "ATTEMPT", flags: []string{"calls", "tokens", "wall-ms", "money", "expected-version", "reason"}, person: true},
 }
 
 // line renders the form as a person would type it.

@@ -43,7 +43,10 @@ func (c Reserve) decide(d *decision) error {
 	if err := d.of("reservation.created", r, g); err != nil {
 		return err
 	}
-	return d.of("attempt.reserved", Born{r.ID, r.WorkOrder}, g)
+	if err := d.of("attempt.reserved", Born{r.ID, r.WorkOrder}, g); err != nil {
+		return err
+	}
+	return d.reserveBudget(r, g)
 }
 
 // OrderReserved is the body of work_order.reserved.

@@ -48,6 +48,9 @@ type Decision struct {
 	Begun []operation.Intent
 	// Replayed are the records of operations that were asked for again.
 	Replayed []operation.Record
+	// Moves are what it moves of an account, all of the same one. Where there are any, it is
+	// complete only with the events that Moved adds.
+	Moves []Move
 }
 
 // Decide decides the commands in order, each on the state that the one before left.
@@ -59,11 +62,14 @@ func (k Kernel) Decide(s State, commands ...Command) (Decision, error) {
 			return Decision{}, err
 		}
 	}
-	// Commands and clocks are in the journal. They are no part of where the attempt stands.
+	if err := d.closeBudget(); err != nil {
+		return Decision{}, err
+	}
+	// Commands, clocks and accounts are in the journal. They are no part of where the attempt stands.
 	maps.DeleteFunc(d.state.standings, func(s lifecycle.Subject, _ Standing) bool {
-		return s.Machine() == CommandMachine || s.Machine() == ClockMachine
+		return s.Machine() == CommandMachine || s.Machine() == ClockMachine || s.Machine() == AccountMachine
 	})
-	return Decision{Events: d.events, State: d.state, Begun: d.begun, Replayed: d.replayed}, nil
+	return Decision{Events: d.events, State: d.state, Begun: d.begun, Replayed: d.replayed, Moves: d.moves}, nil
 }
 
 // decision collects the events of one Decide, and the state as they change it.
@@ -73,6 +79,7 @@ type decision struct {
 	events   []lifecycle.Event
 	begun    []operation.Intent
 	replayed []operation.Record
+	moves    []Move
 }
 
 // emit appends one event of a subject and reduces it at once, so that a decision can

@@ -30,6 +30,9 @@ type life struct {
 	// compiled but read, as one that was recorded under other rules.
 	change func(*attemptbundle.Bundle)
 	forged bool
+	// alter alters the reservation, nil for not at all. account is what the attempt draws on.
+	alter   func(*workorder.Reservation)
+	account kernel.Account
 }
 
 func newLife(t *testing.T) *life { return &life{t: t, kernel: fixture.Kernel(t)} }
@@ -37,14 +40,52 @@ func newLife(t *testing.T) *life { return &life{t: t, kernel: fixture.Kernel(t)}
 // do decides the commands and fails the test if they are refused.
 func (l *life) do(commands ...kernel.Command) kernel.Decision {
 	l.t.Helper()
-	d, err := l.kernel.Decide(l.state, commands...)
+	d, err := l.decide(commands...)
 	if err != nil {
 		l.t.Fatalf("%T: %v", commands[0], err)
+	}
+	return d
+}
+
+// try decides the commands, and returns why they are refused.
+func (l *life) try(commands ...kernel.Command) error {
+	_, err := l.decide(commands...)
+	return err
+}
+
+// decide decides the commands, with what they move of the account. Refused, they change
+// nothing.
+func (l *life) decide(commands ...kernel.Command) (kernel.Decision, error) {
+	d, err := l.kernel.Decide(l.state, commands...)
+	if err != nil {
+		return d, err
+	}
+	if len(d.Moves) > 0 {
+		moved, account, err := l.kernel.Moved(d, l.account)
+		if err != nil {
+			return d, err
+		}
+		d, l.account = moved, account
 	}
 	l.state = d.State
 	l.events = append(l.events, d.Events...)
 	l.turns = append(l.turns, len(l.events))
-	return d
+	return d, nil
+}
+
+// own are the events that the attempt's state is made of.
+func (l *life) own() []lifecycle.Event {
+	return slices.DeleteFunc(slices.Clone(l.events), func(e lifecycle.Event) bool { return e.Subject.Machine() == kernel.AccountMachine })
+}
+
+// family is the family of the newest event of a machine.
+func (l *life) family(machine string) (newest lifecycle.Family) {
+	for _, e := range l.events {
+		if e.Subject.Machine() == machine {
+			newest = e.Family
+		}
+	}
+	return newest
 }
 
 // refused decides the commands and fails the test unless they are refused with the code.
@@ -105,8 +146,16 @@ func (l *life) settle(in operation.Intent, k operation.Knowledge) kernel.Settle 
 
 func (l *life) applied(in operation.Intent) kernel.Settle { return l.settle(in, operation.Applied) }
 
+func (l *life) reservation() workorder.Reservation {
+	r := fixture.ReservedFor(l.t, l.kernel, l.change)
+	if l.alter != nil {
+		l.alter(&r)
+	}
+	return r
+}
+
 func (l *life) reserve() *attemptbundle.Compiled {
-	r := fixture.Reserved(l.t, l.kernel)
+	r := l.reservation()
 	l.do(fixture.Submit(), kernel.Reserve{Reservation: r})
 	if !l.forged {
 		return fixture.Bundle(l.t, l.kernel, r, l.change)
@@ -136,6 +185,11 @@ func (l *life) attest() kernel.Attest {
 // prepared drives the attempt until its execution may start.
 func (l *life) prepared() {
 	l.activate()
+	l.prepare()
+}
+
+// prepare drives an activated attempt until its execution may start.
+func (l *life) prepare() {
 	in := l.begin(operation.Provision, operation.Materialize, operation.Prepare)
 	l.do(l.applied(in[0]), l.attest(), l.applied(in[1]), l.applied(in[2]))
 }
@@ -143,6 +197,14 @@ func (l *life) prepared() {
 // running drives the attempt until its workload has been launched.
 func (l *life) running() []operation.Intent {
 	l.prepared()
+	return l.begin(operation.Start, operation.Launch)
+}
+
+// launch drives a reserved attempt until its workload has been launched.
+func (l *life) launch() []operation.Intent {
+	l.t.Helper()
+	l.do(kernel.Activate{Bundle: fixture.Bundle(l.t, l.kernel, l.state.Reserved, l.change), NowUnixMilli: fixture.Now})
+	l.prepare()
 	return l.begin(operation.Start, operation.Launch)
 }
 

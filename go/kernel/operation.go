@@ -158,6 +158,9 @@ func (c Settle) decide(d *decision) error {
 	if err := d.emit(operationSubject(c.Key), settlingFamily(o, c), answer, receipt); err != nil {
 		return err
 	}
+	if err := d.charge(o, c); err != nil {
+		return err
+	}
 	if late := o.Settled() || c.Generation != d.state.Generation; late {
 		return nil
 	}

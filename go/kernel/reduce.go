@@ -93,12 +93,21 @@ func (k Kernel) absorb(s *State, e lifecycle.Event, body any) error {
 	if isOperation(e.Subject) {
 		return absorbOperation(s, e, body)
 	}
+	if e.Subject.Machine() == BudgetMachine {
+		return absorbBudget(s, e, body)
+	}
 	switch e.Family {
 	case "work_order.submitted":
 		s.WorkOrder = workorder.ID(e.Subject.ID())
 		return into(body, e.Body, &s.Order)
 	case "work_order.blocked_policy":
 		var b Blocked
+		if err := into(body, e.Body, &b); err != nil {
+			return err
+		}
+		s.Blocked = b.Why
+	case "work_order.blocked_budget", "work_order.budget_exhausted":
+		var b BudgetBlock
 		if err := into(body, e.Body, &b); err != nil {
 			return err
 		}

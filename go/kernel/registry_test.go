@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/writ-runtime/writ/go/attemptbundle"
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/lifecycle"
@@ -150,7 +151,19 @@ func lives() map[string]func(*life) {
 			l.do(kernel.Fail{Failure: kernel.Failure{Conclusion: workorder.Failed, Code: reason.FreezeMissing, Detail: "no output"}})
 			l.recover()
 		},
+		"counted": func(l *life) {
+			l.change = func(b *attemptbundle.Bundle) { b.Ceilings.Calls = 1 }
+			l.ran(3)
+			l.recover()
+		},
+		"not counted whole": func(l *life) {
+			l.change = func(b *attemptbundle.Bundle) { b.Ceilings.Calls = 1 }
+			l.running()
+			l.recover()
+			l.do(kernel.SettleBudget{ExpectedVersion: l.state.Of(kernel.BudgetMachine).Version, Principal: "uid:1000", Reason: "seen"})
+		},
 		"abandoned": func(l *life) {
+			l.change = func(b *attemptbundle.Bundle) { b.Ceilings.Calls = 1 }
 			l.reserve()
 			l.do(kernel.Abandon{Failure: kernel.Failure{Conclusion: workorder.Lost, Code: reason.AttemptLost, Detail: "gone"}})
 		},

@@ -59,6 +59,8 @@ type State struct {
 	// Retry says what the work order waits for before its next attempt; nil when it does
 	// not wait for one.
 	Retry *RetryWait
+	// Budget is what became of the budget that was reserved; nil where nothing is counted.
+	Budget *Budget
 	// Bundle is nil until the attempt is activated.
 	Bundle *attemptbundle.Compiled
 	// Generation is the fence's generation, 0 before the reservation.
@@ -177,7 +179,7 @@ func (s State) subject(machine string) lifecycle.Subject {
 	switch machine {
 	case WorkOrderMachine:
 		return lifecycle.Of(machine, string(s.WorkOrder))
-	case ReservationMachine:
+	case ReservationMachine, BudgetMachine:
 		return lifecycle.Of(machine, string(s.Reservation))
 	}
 	return lifecycle.Of(machine, string(s.Attempt))

@@ -65,6 +65,8 @@ type Ledger struct {
 	mu sync.Mutex
 	// attempts holds the state of every attempt that this process has touched.
 	attempts map[workorder.AttemptID]*attempt
+	// accounts holds every account that this process has touched.
+	accounts map[string]*account
 }
 
 type attempt struct {
@@ -85,7 +87,7 @@ type Clock interface {
 
 // New returns a ledger over an open journal.
 func New(j journal.Store, k kernel.Kernel, clock Clock) *Ledger {
-	return &Ledger{journal: j, kernel: k, clock: clock, attempts: map[workorder.AttemptID]*attempt{}}
+	return &Ledger{journal: j, kernel: k, clock: clock, attempts: map[workorder.AttemptID]*attempt{}, accounts: map[string]*account{}}
 }
 
 // Kernel is what the ledger decides with.
@@ -105,7 +107,11 @@ func (l *Ledger) Reserve(ctx context.Context, order kernel.State, id workorder.A
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.state, a.loaded = order, true
-	return l.commit(ctx, string(id), a, t)
+	opened, err := l.commit(ctx, string(id), a, t)
+	if err != nil {
+		l.Forget(id) // There may be no such attempt.
+	}
+	return opened, err
 }
 
 // CommitOrder commits a turn on a work order, of which no attempt is under way. order is
@@ -183,36 +189,45 @@ func (l *Ledger) append(ctx context.Context, scope string, count uint64, a *atte
 	if err != nil {
 		return Opened{}, err
 	}
-	opened := Opened{State: d.State, Replayed: d.Replayed}
+	if len(d.Moves) > 0 {
+		return l.move(ctx, scope, count, a, t, d)
+	}
+	opened, _, err := l.record(ctx, scope, count, a, t, d)
+	return opened, err
+}
+
+// record appends what was decided. It reports whether that had been appended before.
+func (l *Ledger) record(ctx context.Context, scope string, count uint64, a *attempt, t Turn, d kernel.Decision) (opened Opened, replayed bool, err error) {
+	opened = Opened{State: d.State, Replayed: d.Replayed}
 	if len(d.Events) == 0 {
-		return opened, nil
+		return opened, false, nil
 	}
 	batch, err := l.batch(scope, count, d, t)
 	if err != nil {
-		return Opened{}, err
+		return Opened{}, false, err
 	}
 	killpoint.Turn("commit.before", d.Events, batch.Identity)
 	results, err := l.journal.Append(ctx, batch)
 	if err != nil {
 		a.loaded = false
-		return Opened{}, &InDoubtError{err}
+		return Opened{}, false, &InDoubtError{err}
 	}
 	if err := results[0].Err; err != nil {
 		// Another writer was first: what this process remembers is out of date.
 		a.loaded = false
-		return Opened{}, err
+		return Opened{}, false, err
 	}
 	killpoint.Turn("commit.after", d.Events, batch.Identity)
 	a.state = d.State
 	opened.Sequence = results[0].Sequence
 	if results[0].Replayed {
 		// The first time may have run the effects already: resolve, never repeat.
-		return opened, nil
+		return opened, true, nil
 	}
 	for _, in := range d.Begun {
 		opened.Permits = append(opened.Permits, Permit{&minted{intent: in, fence: d.State.Fence(), bundle: d.State.Bundle.Digest()}})
 	}
-	return opened, nil
+	return opened, false, nil
 }
 
 // batch encodes a decision. The identity counts the events that scope, an attempt or a work

@@ -130,6 +130,7 @@ func LoadBefore(ctx context.Context, j journal.Reader, k kernel.Kernel, id worko
 	subjects := []lifecycle.Subject{
 		lifecycle.Of(kernel.WorkOrderMachine, string(born.WorkOrder)),
 		lifecycle.Of(kernel.ReservationMachine, string(born.Reservation)),
+		lifecycle.Of(kernel.BudgetMachine, string(born.Reservation)),
 		lifecycle.Of(kernel.ExecutionMachine, string(id)),
 		lifecycle.Of(kernel.EnvironmentMachine, string(id)),
 	}

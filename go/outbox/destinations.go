@@ -3,16 +3,13 @@ package outbox
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/capability"
+	"github.com/writ-runtime/writ/go/pin"
 	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/go/schema"
 )
@@ -47,7 +44,7 @@ type Destination struct {
 // owner may write, or that belongs to somebody else, is refused with outbox.bad_destinations.
 func LoadDestinations(state string, registry *schema.Registry) (Destinations, error) {
 	path := filepath.Join(state, DestinationsFile)
-	b, err := readOwned(path)
+	b, err := pin.ReadOwned(path, schema.MaxDocumentBytes)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Destinations{Kind: DestinationsKind}, nil
 	}
@@ -67,27 +64,6 @@ func LoadDestinations(state string, registry *schema.Registry) (Destinations, er
 
 func badDestinations(what, where, remedy string) *reason.Refusal {
 	return reason.New(reason.OutboxBadDestinations, "the destinations of the outbox cannot be used: "+what, where, remedy)
-}
-
-func readOwned(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var st unix.Stat_t
-	if err := unix.Fstat(int(f.Fd()), &st); err != nil {
-		return nil, err
-	}
-	switch {
-	case st.Mode&unix.S_IFMT != unix.S_IFREG:
-		return nil, errors.New("the file is no regular file")
-	case st.Uid != 0 && int(st.Uid) != os.Geteuid():
-		return nil, errors.New("the file belongs to somebody else")
-	case st.Mode&0o022 != 0:
-		return nil, errors.New("others than its owner may write the file")
-	}
-	return io.ReadAll(io.LimitReader(f, schema.MaxDocumentBytes+1))
 }
 
 // Check refuses, with outbox.bad_destinations, names and places that could be taken for

@@ -29,6 +29,8 @@ type InputWorkOrder struct {
 	Outputs     InputOutputs     `json:"outputs"`
 	// Limits are the ceilings of the attempt: calls, retries, repairs, tokens (counts), wall_ms (milliseconds).
 	Limits map[string]int64 `json:"limits"`
+	// Account is the account of the deployment that the attempts draw on; left out for none.
+	Account string `json:"account,omitempty"`
 }
 
 // InputTool is the tool that the order names, with its digest from the lock.

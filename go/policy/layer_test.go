@@ -81,6 +81,23 @@ known contains {"rule": "mode.open"} if input.never
 	}
 }
 
+// A policy can say who may draw on an account of the deployment.
+func TestAnAccountCanBeDenied(t *testing.T) {
+	module := open + `
+# METADATA
+# title: Not from this account
+deny contains {"action": "*", "rule": "mode.account", "reason": "it is for others"} if input.work_order.account == "theirs"
+`
+	e := load(t, replaced(t, capability.ModeLayer, module), nil)
+	for account, denied := range map[string]bool{"": false, "ours": false, "theirs": true} {
+		in := report(t)
+		in.WorkOrder.Account = account
+		if err := conclude(t, e, in).Refusal(); (err != nil) != denied {
+			t.Errorf("from the account %q: %v", account, err)
+		}
+	}
+}
+
 func TestDenialOverridesWithinALayer(t *testing.T) {
 	for name, c := range map[string]struct {
 		deny    string

@@ -44,6 +44,8 @@ type Order struct {
 	// for them, or failed by them, nil if neither.
 	DependsOn  []workorder.ID     `json:"depends_on"`
 	Dependency *kernel.Dependency `json:"dependency"`
+	// Budget is why it waits for a budget, or is at its end for want of one, nil if neither.
+	Budget *kernel.BudgetBlock `json:"budget"`
 	// Attempts counts the attempts that were reserved for it, Last is the newest of them.
 	Attempts int                 `json:"attempts"`
 	Last     workorder.AttemptID `json:"last_attempt,omitempty"`
@@ -328,14 +330,18 @@ func (b *Builder) order(id workorder.ID, e lifecycle.Event, now lifecycle.State,
 		if err := canonical.Decode(e.Body, &blocked); err != nil {
 			return err
 		}
-		o.Blocked, o.Decision = blocked.Why, blocked.Decision
+		// It waits for one thing at a time.
+		o.Blocked, o.Decision, o.Dependency, o.Budget = blocked.Why, blocked.Decision, nil, nil
 	case "work_order.blocked_dependency", "work_order.dependency_failed":
-		o.Dependency = new(kernel.Dependency)
+		o.Blocked, o.Dependency, o.Budget = "", new(kernel.Dependency), nil
 		return canonical.Decode(e.Body, o.Dependency)
 	case "work_order.resumed":
 		o.trusted = b.index.Sequence
+	case "work_order.blocked_budget", "work_order.budget_exhausted":
+		o.Blocked, o.Dependency, o.Budget = "", nil, new(kernel.BudgetBlock)
+		return canonical.Decode(e.Body, o.Budget)
 	case "work_order.ready":
-		o.Blocked, o.Dependency = "", nil
+		o.Blocked, o.Dependency, o.Budget = "", nil, nil
 	case "work_order.reserved":
 		var r kernel.OrderReserved
 		if err := canonical.Decode(e.Body, &r); err != nil {

@@ -86,6 +86,18 @@ const (
 	BrokerGrantInvalid Code = "broker.grant_invalid"
 	// BrokerGrantSpent ends in denied. The broker's grant has no uses left.
 	BrokerGrantSpent Code = "broker.grant_spent"
+	// BudgetBadAccounts ends in invalid. The list of the deployment's accounts contradicts itself or cannot be trusted.
+	BudgetBadAccounts Code = "budget.bad_accounts"
+	// BudgetBlocked ends in state. An account has no room now, and will have once something comes back.
+	BudgetBlocked Code = "budget.blocked"
+	// BudgetCurrency ends in invalid. Amounts of money of different currencies or scales meet; nothing is converted.
+	BudgetCurrency Code = "budget.currency"
+	// BudgetExhausted ends in denied. More is asked than an account or the work order itself can ever give.
+	BudgetExhausted Code = "budget.exhausted"
+	// BudgetUnknownAccount ends in not_found. The deployment has no account of that name.
+	BudgetUnknownAccount Code = "budget.unknown_account"
+	// BudgetUnpriced ends in denied. Work without a price cannot run under a ceiling of money.
+	BudgetUnpriced Code = "budget.unpriced"
 	// BundleDigestMismatch ends in verify. A digest in the attempt bundle differs from what it names.
 	BundleDigestMismatch Code = "bundle.digest_mismatch"
 	// BundleExpired ends in state. The attempt bundle's preparation has expired.
@@ -538,6 +550,18 @@ func (c Code) row() (exit Exit, summary string, ok bool) {
 		return ExitDenied, "The broker's grant is malformed.", true
 	case BrokerGrantSpent:
 		return ExitDenied, "The broker's grant has no uses left.", true
+	case BudgetBadAccounts:
+		return ExitInvalid, "The list of the deployment's accounts contradicts itself or cannot be trusted.", true
+	case BudgetBlocked:
+		return ExitState, "An account has no room now, and will have once something comes back.", true
+	case BudgetCurrency:
+		return ExitInvalid, "Amounts of money of different currencies or scales meet; nothing is converted.", true
+	case BudgetExhausted:
+		return ExitDenied, "More is asked than an account or the work order itself can ever give.", true
+	case BudgetUnknownAccount:
+		return ExitNotFound, "The deployment has no account of that name.", true
+	case BudgetUnpriced:
+		return ExitDenied, "Work without a price cannot run under a ceiling of money.", true
 	case BundleDigestMismatch:
 		return ExitVerify, "A digest in the attempt bundle differs from what it names.", true
 	case BundleExpired:
@@ -962,6 +986,12 @@ func Codes() []Code {
 		BrokerGrantForeign,
 		BrokerGrantInvalid,
 		BrokerGrantSpent,
+		BudgetBadAccounts,
+		BudgetBlocked,
+		BudgetCurrency,
+		BudgetExhausted,
+		BudgetUnknownAccount,
+		BudgetUnpriced,
 		BundleDigestMismatch,
 		BundleExpired,
 		BundleProviderLocator,

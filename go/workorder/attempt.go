@@ -52,6 +52,10 @@ type Reservation struct {
 	Ordinal   int64            `json:"ordinal"`
 	Fence     Fence            `json:"fence"`
 	Budget    Budget           `json:"budget"`
+	// Account is the account that the budget is drawn from, empty if it is the order's own
+	// matter. Price is what one run of the tool costs; nil where the deployment says none.
+	Account string `json:"account,omitempty"`
+	Price   *Money `json:"price,omitempty"`
 	// ExpiresUnixMilli is when preparation must be over; a later activation is refused.
 	ExpiresUnixMilli int64   `json:"expires_unix_ms"`
 	Digests          Digests `json:"digests"`

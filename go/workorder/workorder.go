@@ -52,9 +52,12 @@ type WorkOrder struct {
 	Outputs     Outputs     `json:"outputs"`
 	Actions     []Action    `json:"actions,omitempty"`
 	// Proposals are the effects that are to leave once the result was accepted.
-	Proposals  []Proposal  `json:"proposals,omitempty"`
-	Retention  *Retention  `json:"retention,omitempty"`
-	Limits     *Limits     `json:"limits,omitempty"`
+	Proposals []Proposal `json:"proposals,omitempty"`
+	Retention *Retention `json:"retention,omitempty"`
+	Limits    *Limits    `json:"limits,omitempty"`
+	// Account names the account of the deployment that its attempts draw on together with
+	// those of other orders; empty for none.
+	Account    string      `json:"account,omitempty"`
 	DependsOn  []ID        `json:"depends_on,omitempty"`
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	// CancellationDeadlineMillis bounds how long a requested cancellation may stay

@@ -206,6 +206,7 @@ func (w *world) settled(t rapid.TB) {
 		w.closed(t, r, a)
 	}
 	evidence.Attempts(context.Background(), r.Journal, r.Artifacts, r.Kernel, ids, damaged)
+	w.accounted(t, r, ids)
 	w.once(t, r.Kernel.Transitions())
 	w.performed(t)
 	w.nothingLeft(t)
@@ -263,6 +264,32 @@ func (w *world) left(t rapid.TB, s kernel.State) {
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
 		t.Errorf("outside stands %v, sent was %v", got, want)
+	}
+}
+
+// accounted demands that the account has reserved exactly what attempts hold of which nobody
+// knows what they used, and has spent exactly what the others used.
+func (w *world) accounted(t rapid.TB, r *host.Reading, ids []workorder.AttemptID) {
+	t.Helper()
+	var reserved, spent workorder.Amounts
+	for _, id := range ids {
+		s, err := ledger.Load(context.Background(), r.Journal, r.Kernel, id)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		switch at := s.Of(kernel.BudgetMachine).State; {
+		case s.Budget == nil:
+		case at == "incomplete":
+			reserved = reserved.Plus(s.Budget.Reserved)
+		case s.Budget.Returned == nil:
+			t.Errorf("%s is closed, and its budget is %s", id, at)
+		default:
+			spent = spent.Plus(s.Budget.Used)
+		}
+	}
+	a, err := ledger.LoadAccount(context.Background(), r.Journal, r.Kernel, account)
+	if err != nil || a.Reserved() != reserved || a.Spent != spent {
+		t.Errorf("the account has reserved %+v and spent %+v, the attempts %+v and %+v: %v", a.Reserved(), a.Spent, reserved, spent, err)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // mostPasses is more than what a recovery, and the small run after it, pass together.
-const mostPasses = 130
+const mostPasses = 140
 
 // TestKilledAtEveryPoint kills a run at a point of each kind, kills the runs that recover
 // from it at points that are drawn, lets one recover, and holds the whole history against

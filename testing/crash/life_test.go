@@ -45,6 +45,9 @@ func newWorld(t rapid.TB, s *suite) *world {
 	if err == nil {
 		err = w.openDestinations()
 	}
+	if err == nil {
+		err = os.WriteFile(filepath.Join(w.state, "accounts.yaml"), []byte(accounts), 0o600)
+	}
 	if err == nil && s.cache != "" {
 		err = copyAll(s.cache, filepath.Join(w.state, "cache"), os.Link)
 	}

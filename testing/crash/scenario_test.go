@@ -47,6 +47,11 @@ func scenarios() []scenario {
 // again is what runs after a crash: it closes what is open, and does some work of its own.
 var again = scenario{name: "small", order: "small.yaml"}
 
+// account is what small work draws on, in every world. It has room for all that is lost.
+const account = "research"
+
+const accounts = "kind: writ.accounts.v1\naccounts: [{name: " + account + ", ceiling: {wall_ms: 1000000000, calls: 0}}]\n"
+
 // writeOrders makes the folder of orders.
 func writeOrders(t *testing.T, dir string) {
 	t.Helper()
@@ -78,7 +83,7 @@ proposals:
 			"outputs: {max_count: 1, max_bytes: 1000, paths: [{path: ok, media_type: text/plain, required: false}]}\n"+rest)
 	}
 	const wasm = "environment: {provider: wasm}\n"
-	order("small.yaml", "{name: empty}", wasm)
+	order("small.yaml", "{name: empty}", wasm+"account: "+account+"\n")
 	order("failing.yaml", "{name: badtools, arguments: [exit-3]}", wasm)
 	order("loop.yaml", "{name: badtools, arguments: [loop]}", "environment: {provider: wasm, limits: {wall_ms: 600000}}\n")
 	order("timeout.yaml", "{name: badtools, arguments: [loop]}", "environment: {provider: wasm, limits: {wall_ms: 300}}\n")

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/writ-runtime/writ/go/admission"
 	"github.com/writ-runtime/writ/go/api/wire"
 	"github.com/writ-runtime/writ/go/attemptbundle"
 	"github.com/writ-runtime/writ/go/attestation"
@@ -32,6 +33,7 @@ import (
 // them is found from here.
 func goTypes() map[string]reflect.Type {
 	return map[string]reflect.Type{
+		"accounts":                 reflect.TypeFor[admission.Accounts](),
 		"action-grant":             reflect.TypeFor[broker.Token](),
 		"artifact-manifest":        reflect.TypeFor[protocol.ArtifactManifest](),
 		"attempt-bundle":           reflect.TypeFor[attemptbundle.Bundle](),
@@ -95,6 +97,11 @@ func goTypes() map[string]reflect.Type {
 		"event/authorization":        reflect.TypeFor[kernel.Authorization](),
 		"event/command_outcome":      reflect.TypeFor[kernel.CommandOutcome](),
 		"event/disposition":          reflect.TypeFor[kernel.Disposition](),
+		"event/budget_block":         reflect.TypeFor[kernel.BudgetBlock](),
+		"event/budget_ceiling":       reflect.TypeFor[kernel.BudgetCeiling](),
+		"event/budget_settlement":    reflect.TypeFor[kernel.BudgetSettlement](),
+		"event/drawn":                reflect.TypeFor[kernel.Drawn](),
+		"event/usage":                reflect.TypeFor[kernel.Usage](),
 		"event/quarantine":           reflect.TypeFor[kernel.Quarantined](),
 		"event/dependency":           reflect.TypeFor[kernel.Dependency](),
 		"event/clock_block":          reflect.TypeFor[kernel.ClockBlock](),
@@ -156,12 +163,7 @@ func withoutType(t testing.TB) map[string][]byte {
 // a document that shows every field: a type takes its place with the first that does.
 func unwritten() map[string][]byte {
 	return map[string][]byte{
-		"event/budget_block":      []byte(`{"account":"","code":"","why":""}`),
-		"event/budget_ceiling":    []byte(`{"ceiling":{}}`),
-		"event/budget_settlement": []byte(`{"reservation":"","used":{},"returned":{}}`),
-		"event/drawn":             []byte(`{"reservation":"","budget":{}}`),
-		"event/lease":             []byte(`{"until":{"domain":"","unix_ms":1}}`),
-		"event/usage":             []byte(`{"operation":"","receipt":"","used":{},"complete":true}`),
+		"event/lease": []byte(`{"until":{"domain":"","unix_ms":1}}`),
 	}
 }
 

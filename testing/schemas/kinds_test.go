@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/writ-runtime/writ/go/admission"
 	"github.com/writ-runtime/writ/go/api/wire"
 	"github.com/writ-runtime/writ/go/broker"
 	"github.com/writ-runtime/writ/go/canonical"
@@ -64,6 +65,13 @@ func stored(t testing.TB) []document {
 		{"destinations", outbox.DestinationsKind, marshal(t, outbox.Destinations{
 			Kind: outbox.DestinationsKind, Publish: []outbox.Destination{{Name: "releases", Path: "/srv/releases"}},
 			Review: []outbox.Destination{{Name: "reviews", Path: "/srv/reviews"}}, Repositories: []outbox.Destination{{Name: "project", Path: "/srv/project"}},
+		})},
+		{"accounts", admission.AccountsKind, marshal(t, admission.Accounts{
+			Kind: admission.AccountsKind,
+			Accounts: []admission.Account{{Name: "research", Closed: "the project is over", Ceiling: workorder.Ceiling{
+				Calls: new(int64), Tokens: new(int64), WallMillis: new(int64), Money: &workorder.Money{Amount: 100, Currency: "EUR", Scale: 2},
+			}}},
+			Prices: []admission.Price{{Tool: "textstat", Run: workorder.Money{Amount: 1, Currency: "EUR", Scale: 2}}},
 		})},
 		{"a broker's grant", "writ.action_grant.v1", marshal(t, token(t))},
 	}

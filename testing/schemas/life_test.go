@@ -37,7 +37,7 @@ const order = `{"kind":"writ.workorder.v1","title":"Count","objective":"Count th
 "actions":[{"action":"model.call","resource":"model:a/b","destination":"host:example.com:443"}],
 "proposals":[{"purpose":"report","effector":"review_packet","destination":"folder:reviews","repository":"repo:a","base":"0123456789012345678901234567890123456789","files":["report.json"],"title":"Count","message":"Look."}],"retention":{"keep":false,"days":1},
 "limits":{"calls":1,"retries":1,"repairs":1,"tokens":1,"wall_ms":1,"money":{"amount":1,"currency":"EUR","scale":2}},
-"depends_on":["wo_01939a3c-7c1e-7000-8000-00000000000a"],"checkpoint":{"policy":"offered","payload_kind":"writ.checkpoint.tool_progress.v1","interval_ms":1000},"cancellation_deadline_ms":1000,"reconciliation":{"tries":3,"deadline_ms":1000}}`
+"account":"research","depends_on":["wo_01939a3c-7c1e-7000-8000-00000000000a"],"checkpoint":{"policy":"offered","payload_kind":"writ.checkpoint.tool_progress.v1","interval_ms":1000},"cancellation_deadline_ms":1000,"reconciliation":{"tries":3,"deadline_ms":1000}}`
 
 // delivery is the identity of what brought the work order.
 const delivery = "dlv_01939a3c-7c1e-7000-8000-00000000000b"
@@ -142,16 +142,16 @@ func (l *life) recover() {
 
 func (l *life) submit() {
 	l.t.Helper()
-	delivered, err := ingress.NewGate("uid:1000").Accept("uid:1000", ingress.Delivery{ID: delivery, Channel: "cli", Verb: ingress.Run, Content: []byte(order)})
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	submit := fixture.Submit()
-	submit.Submitted.Order = canonicalize(l.t, []byte(order))
-	submit.Submitted.Schema, submit.Ingress = fixture.Digest("schema"), delivered.Digest
+	l.reserve(fixture.Reserved(l.t, l.ledger.Kernel()))
+}
+
+// reserve submits the order, and reserves an attempt at it.
+func (l *life) reserve(r workorder.Reservation) {
+	l.t.Helper()
+	submit, delivered := l.submission()
 	opened, err := l.ledger.Reserve(l.t.Context(), kernel.State{}, fixture.Attempt, ledger.Turn{
-		Commands: []kernel.Command{submit, kernel.Reserve{Reservation: fixture.Reserved(l.t, l.ledger.Kernel())}},
-		Blobs:    append(packages(l.t), delivered.Blob), Actor: "uid:1000", Cause: delivery,
+		Commands: []kernel.Command{submit, kernel.Reserve{Reservation: r}},
+		Blobs:    append(packages(l.t), delivered), Actor: "uid:1000", Cause: delivery,
 	})
 	if err != nil {
 		l.t.Fatal(err)
@@ -159,10 +159,25 @@ func (l *life) submit() {
 	l.state = opened.State
 }
 
+// submission is the command that submits the order, and the blob that goes with it.
+func (l *life) submission() (kernel.Submit, journal.Blob) {
+	l.t.Helper()
+	delivered, err := ingress.NewGate("uid:1000").Accept("uid:1000", ingress.Delivery{ID: delivery, Channel: "cli", Verb: ingress.Run, Content: []byte(order)})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	submit := fixture.Submit()
+	submit.Submitted.Order = canonicalize(l.t, []byte(order))
+	submit.Submitted.Schema, submit.Ingress = fixture.Digest("schema"), delivered.Digest
+	return submit, delivered.Blob
+}
+
 // activate begins provision, materialize and prepare.
 func (l *life) activate() {
 	l.t.Helper()
-	l.submit()
+	if l.state.Attempt == "" {
+		l.submit()
+	}
 	decision, err := decide(l.t, capability.Observe).Bytes()
 	if err != nil {
 		l.t.Fatal(err)
@@ -302,6 +317,48 @@ func sent(t testing.TB) *life {
 	return l.finish()
 }
 
+// metered is the way of an attempt that draws on an account and fails. The clock stands
+// still, so that nobody knows how long its tool ran until a person says so.
+func metered(t testing.TB) *life {
+	t.Helper()
+	l := newLife(t)
+	money := workorder.Money{Amount: 100, Currency: "EUR", Scale: 2}
+	calls, wall := int64(1), int64(60_000)
+	_, err := l.ledger.SetCeiling(t.Context(), "research", workorder.Ceiling{Calls: &calls, WallMillis: &wall, Money: &money}, "", ledger.Turn{Actor: "uid:1000", Cause: delivery})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.change = func(b *attemptbundle.Bundle) { b.Ceilings.Money = &money }
+	r := fixture.ReservedFor(t, l.ledger.Kernel(), l.change)
+	r.Account, r.Price = "research", &workorder.Money{Amount: 7, Currency: "EUR", Scale: 2}
+	l.reserve(r)
+	l.start()
+	l.next(nil, l.run(0, operation.Done(protocol.StartResult{Handle: "h"})), l.run(1, operation.Done(l.launched())),
+		kernel.Fail{Failure: kernel.Failure{Conclusion: workorder.Failed, Stage: "launch", Code: reason.EnvironmentLimitWall, Detail: "too long"}})
+	l.remove()
+	used := workorder.Amounts{WallMillis: 17, Money: r.Price}
+	l.turn(nil, kernel.SettleBudget{Used: used, ExpectedVersion: l.state.Of(kernel.BudgetMachine).Version, Principal: "uid:1000", Reason: "the log says so"})
+	return l.finish()
+}
+
+// unfunded is the way of a work order that asks for more than its account will ever give.
+func unfunded(t testing.TB) *life {
+	t.Helper()
+	l := newLife(t)
+	submit, delivered := l.submission()
+	opened, err := l.ledger.CommitOrder(t.Context(), kernel.State{}, submit.ID, ledger.Turn{
+		Commands: []kernel.Command{submit, kernel.Unfunded{BudgetBlock: kernel.BudgetBlock{
+			Account: "research", Code: reason.BudgetExhausted, Why: "it has less calls left", Asked: workorder.Amounts{Calls: 3},
+		}}},
+		Blobs: append(packages(t), delivered), Actor: "uid:1000", Cause: delivery,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.state = opened.State
+	return l.finish()
+}
+
 // lives are the ways that an attempt can go, so that each body of an event is written.
 func lives() map[string]func(t testing.TB) *life {
 	return map[string]func(t testing.TB) *life{
@@ -323,6 +380,8 @@ func lives() map[string]func(t testing.TB) *life {
 			})
 			return l.finish()
 		},
+		"metered":  metered,
+		"unfunded": unfunded,
 		"abandoned": func(t testing.TB) *life {
 			l := newLife(t)
 			l.submit()

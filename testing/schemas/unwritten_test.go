@@ -15,13 +15,13 @@ import (
 func TestUnwrittenEventsCanBeWritten(t *testing.T) {
 	const (
 		at     = `{"domain":"host","unix_ms":1767323045000}`
-		used   = `{"calls":1,"retries":0,"repairs":0,"tokens":10,"wall_ms":1000}`
-		budget = `{"calls":2,"retries":0,"repairs":0,"tokens":20,"wall_ms":2000,"money":{"amount":100,"currency":"EUR","scale":2}}`
+		used   = `{"calls":1,"tokens":10,"wall_ms":1000}`
+		budget = `{"calls":2,"tokens":20,"wall_ms":2000,"money":{"amount":100,"currency":"EUR","scale":2}}`
 	)
 	digest, key := fixture.Digest("evidence"), key(t, operation.Start)
 	bodies := map[string]string{
 		"authorization":        `{"verb":"cancel-work","target":"` + string(fixture.WorkOrder) + `","flags":[{"name":"reason","value":"late"}],"principal":"uid:1000","allowed":true}`,
-		"budget_block":         `{"account":"research","code":"kernel.not_ready","why":"it is spent"}`,
+		"budget_block":         `{"account":"research","code":"kernel.not_ready","why":"it is spent","asked":` + budget + `}`,
 		"budget_ceiling":       `{"ceiling":` + budget + `}`,
 		"budget_settlement":    fmt.Sprintf(`{"reservation":%q,"used":%s,"returned":%s}`, fixture.Reservation, used, used),
 		"clock_block":          `{"now":` + at + `,"last":` + at + `,"code":"kernel.not_ready"}`,

@@ -49,7 +49,7 @@ func (c *command) explain(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	e := explanation{Attempt: row}
+	e := explanation{Attempt: row, Budget: newShownBudget(s)}
 	if decided {
 		e.Decision = &record
 	}
@@ -66,7 +66,9 @@ func (c *command) explain(ctx context.Context, id string) error {
 type explanation struct {
 	projection.Attempt
 	// Next says what happens next, or that nothing does.
-	Next     string         `json:"next"`
+	Next string `json:"next"`
+	// Budget is nil for an attempt of which nothing is counted.
+	Budget   *shownBudget   `json:"budget"`
 	Decision *policy.Record `json:"decision"`
 }
 
@@ -101,6 +103,7 @@ func (e explanation) write(w io.Writer, s style) {
 		section(w, s, "why", why(*r, s)...)
 	}
 	section(w, s, "next", e.Next)
+	e.Budget.write(w, s, e.ID)
 	if e.Decision == nil {
 		section(w, s, "policy", "no decision was made: the attempt ended before the policies were asked")
 		fmt.Fprintln(w)

@@ -24,8 +24,8 @@ import (
 func (c *command) showCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "show ID",
-		Short: "Show an attempt or a work order, event by event",
-		Long:  "ID is that of an attempt or of a work order, or the beginning of one.",
+		Short: "Show an attempt, a work order or an account, event by event",
+		Long:  "ID is that of an attempt or of a work order, or the beginning of one; account/NAME is an account.",
 		Args:  exact("ID"),
 		RunE:  func(cmd *cobra.Command, args []string) error { return c.show(cmd.Context(), args[0]) },
 	}
@@ -35,6 +35,8 @@ func (c *command) showCommand() *cobra.Command {
 type shown struct {
 	projection.Attempt
 	Bundle canonical.Digest `json:"bundle,omitempty"`
+	// Budget is nil for an attempt of which nothing is counted.
+	Budget *shownBudget `json:"budget"`
 	// StartsFrom is the checkpoint that the attempt started from, Checkpoints are its own.
 	StartsFrom  *attemptbundle.StartingPoint `json:"starts_from"`
 	Checkpoints []shownCheckpoint            `json:"checkpoints"`
@@ -62,11 +64,14 @@ func (c *command) show(ctx context.Context, id string) error {
 	if strings.HasPrefix(id, workorder.IDPrefix) {
 		return c.showOrder(ctx, r, id)
 	}
+	if name, ok := strings.CutPrefix(id, accountPrefix); ok {
+		return c.showAccount(ctx, r, name)
+	}
 	s, row, err := r.Attempt(ctx, id)
 	if err != nil {
 		return err
 	}
-	out := shown{Attempt: row, Proposals: newProposals(s, nil)}
+	out := shown{Attempt: row, Budget: newShownBudget(s), Proposals: newProposals(s, nil)}
 	if s.Bundle != nil {
 		out.Bundle, out.StartsFrom = s.Bundle.Digest(), s.Bundle.Bundle().StartsFrom
 	}
@@ -118,6 +123,7 @@ func (o shown) write(w io.Writer, s style) {
 	if r := o.Result; r != nil && r.Detail != "" && o.Blocked == "" {
 		section(w, s, "why", why(*r, s)...)
 	}
+	o.Budget.write(w, s, o.ID)
 	var outputs [][]string
 	for _, e := range o.Outputs {
 		outputs = append(outputs, []string{plain(e.Path), size(e.Size), string(e.Digest)})

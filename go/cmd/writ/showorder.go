@@ -46,6 +46,9 @@ func (o shownOrder) write(w io.Writer, s style) {
 	if d := o.Dependency; d != nil {
 		section(w, s, "why", plain(d.Why), s.faint(string(d.Code)))
 	}
+	if b := o.Budget; b != nil {
+		section(w, s, "why", plain(b.Why), "asked for "+amounts(b.Asked), s.faint(string(b.Code)+"  writ show "+accountPrefix+b.Account))
+	}
 	if f := o.Failure; f != nil {
 		section(w, s, "why", plain(f.Detail), plain(f.Remedy), s.faint(string(f.Code)))
 	}
