@@ -40,7 +40,7 @@ const (
 )
 
 // past is a deadline that is over.
-var past = time.Unix(1, 0)
+func past() time.Time { return time.Unix(1, 0) }
 
 // Handler answers a request of a principal that the kernel has authenticated.
 type Handler func(ctx context.Context, principal string, r Request) (any, error)
@@ -172,7 +172,7 @@ func (l *Local) answer(ctx context.Context, conn *net.UnixConn, h Handler) {
 		default:
 		}
 	}()
-	defer context.AfterFunc(l.closing, func() { _ = conn.SetReadDeadline(past) })()
+	defer context.AfterFunc(l.closing, func() { _ = conn.SetReadDeadline(past()) })()
 	value, err := l.take(ctx, conn, h)
 	_ = conn.SetWriteDeadline(time.Now().Add(patience))
 	defer context.AfterFunc(l.closing, func() { _ = conn.SetWriteDeadline(time.Now().Add(grace)) })()
@@ -216,7 +216,7 @@ func (l *Local) take(ctx context.Context, conn *net.UnixConn, h Handler) (any, e
 func (l *Local) expect(conn *net.UnixConn) {
 	_ = conn.SetReadDeadline(time.Now().Add(patience))
 	if l.closing.Err() != nil {
-		_ = conn.SetReadDeadline(past) // Close may have set it before.
+		_ = conn.SetReadDeadline(past()) // Close may have set it before.
 	}
 }
 

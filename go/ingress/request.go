@@ -139,7 +139,7 @@ func send(ctx context.Context, state string, r Request, value any, within time.D
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(within))
-	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(past) })()
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(past()) })()
 	// Who is refused before all was read still gets the answer.
 	unsent := r.write(conn)
 	var answer Response
