@@ -9,6 +9,8 @@ import (
 	"sync"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/writ-runtime/writ/go/reason"
 )
 
@@ -45,6 +47,10 @@ func NewStarter() *Starter {
 func (s *Starter) run() {
 	// Never unlocked: no other goroutine may use the thread, and it must not end before the children have.
 	runtime.LockOSThread()
+	// The thread marks whatever it starts, and whatever that starts, for ever: it may gain
+	// no new privileges. No other thread is made from a locked one, so this host stays as
+	// it is.
+	marked := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 	defer close(s.ended)
 	defer s.killAll()
 	for {
@@ -52,6 +58,10 @@ func (s *Starter) run() {
 		case <-s.quit:
 			return
 		case r := <-s.requests:
+			if marked != nil {
+				r.answer <- startAnswer{nil, startFailed(r.cmd, fmt.Errorf("set no_new_privs: %w", marked))}
+				continue
+			}
 			child, err := start(r.cmd)
 			if err == nil {
 				s.watch(child)
@@ -91,7 +101,8 @@ func (s *Starter) Close() {
 }
 
 // Start starts the command as the leader of a session and process group of its own, killed by the kernel when
-// this host dies. A nil Env means an empty environment here, not the host's. The context only guards the wait
+// this host dies. Neither the child nor what comes of it may ever gain new privileges, as through a setuid program;
+// by that it can be told from a person's process. A nil Env means an empty environment here, not the host's. The context only guards the wait
 // for the starter's turn; it does not bound the child's life. It fails with environment.start_failed.
 func (s *Starter) Start(ctx context.Context, cmd *exec.Cmd) (*Child, error) {
 	r := startRequest{cmd: cmd, answer: make(chan startAnswer, 1)}

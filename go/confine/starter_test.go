@@ -6,6 +6,8 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -49,6 +51,18 @@ func end(t *testing.T, c *confine.Child) syscall.WaitStatus {
 	return state.Sys().(syscall.WaitStatus)
 }
 
+// onNewThread returns no_new_privs of a thread that is made for it.
+func onNewThread(t *testing.T) int {
+	t.Helper()
+	answer := make(chan int)
+	go func() {
+		runtime.LockOSThread() // Never unlocked: it ends with its goroutine, and the next is another.
+		n, _ := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
+		answer <- n
+	}()
+	return <-answer
+}
+
 func TestChildIsAloneAndEmptyHanded(t *testing.T) {
 	t.Setenv("SECRET_OF_THE_HOST", "1")
 	s := confine.NewStarter()
@@ -62,6 +76,20 @@ func TestChildIsAloneAndEmptyHanded(t *testing.T) {
 	}
 	if start, err := confine.StartTime(child.PID()); err != nil || start != child.StartTime() || start == 0 {
 		t.Errorf("start time %d, %d at the start, %v", start, child.StartTime(), err)
+	}
+	// It is marked for ever, and this process is not: see the peers of go/ingress.
+	own, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, err := os.ReadFile("/proc/" + strconv.Itoa(child.PID()) + "/status"); err != nil || !strings.Contains(string(status), "NoNewPrivs:\t1\n") {
+		t.Errorf("the child may gain new privileges: %v\n%s", err, status)
+	}
+	for range 10 {
+		// On threads that were made after the starter's.
+		if now := onNewThread(t); now != own {
+			t.Fatalf("no_new_privs of this process became %d, it was %d", now, own)
+		}
 	}
 	if !child.Alive() {
 		t.Error("not alive")

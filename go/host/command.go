@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/writ-runtime/writ/go/ingress"
 	"github.com/writ-runtime/writ/go/projection"
@@ -47,6 +48,9 @@ func (h *Host) Wake(ctx context.Context, principal string, d ingress.Delivery) (
 	return CommandAnswer{Answer: answer}, err
 }
 
+// look is how often a host looks whether it still holds its state folder.
+const look = 5 * time.Second
+
 // Door answers the requests of people to a host that holds the state folder.
 type Door struct {
 	host  *Host
@@ -55,7 +59,10 @@ type Door struct {
 	ticks bool
 	// woken has room for one wake: more of them cause no more than one tick.
 	woken chan string
-	serve sync.WaitGroup
+	// failed has room for the first reason why nothing can be answered any more.
+	failed chan error
+	closed chan struct{}
+	serve  sync.WaitGroup
 }
 
 // OpenDoor opens the channel of people on this machine. ticks says that its Woken is heard: a
@@ -65,9 +72,42 @@ func (h *Host) OpenDoor(ctx context.Context, ticks bool) (*Door, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Door{host: h, local: local, ticks: ticks, woken: make(chan string, 1)}
-	d.serve.Go(func() { local.Serve(ctx, d.handle) })
+	d := &Door{host: h, local: local, ticks: ticks, woken: make(chan string, 1), failed: make(chan error, 1), closed: make(chan struct{})}
+	d.serve.Go(func() { d.fail(local.Serve(ctx, d.handle)) })
+	d.serve.Go(func() { d.watch(ctx) })
 	return d, nil
+}
+
+// watch finds out when another process has taken the state folder over: that one has put
+// its own socket in the place of this one, so that nobody comes here any more.
+func (d *Door) watch(ctx context.Context) {
+	ticker := time.NewTicker(look)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			// A read that fails for another reason says nothing of who holds the folder.
+			if err := d.host.Journal.Held(ctx); reason.Is(err, reason.JournalTakenOver) {
+				d.fail(err)
+			}
+		case <-d.closed:
+			return
+		}
+	}
+}
+
+// Failed tells why the host cannot answer any more, if that comes to be: the channel is
+// broken, or nothing can be recorded. Who waits for nothing else then ends.
+func (d *Door) Failed() <-chan error { return d.failed }
+
+func (d *Door) fail(err error) {
+	if err == nil {
+		return
+	}
+	select {
+	case d.failed <- err:
+	default:
+	}
 }
 
 // Woken tells of commands and submissions after which there may be something to attempt:
@@ -76,6 +116,7 @@ func (d *Door) Woken() <-chan string { return d.woken }
 
 // Close takes no more requests, and waits for those under way.
 func (d *Door) Close() error {
+	close(d.closed)
 	err := d.local.Close()
 	d.serve.Wait()
 	return err
@@ -89,6 +130,14 @@ func (d *Door) wake(delivery string) {
 }
 
 func (d *Door) handle(ctx context.Context, principal string, r ingress.Request) (any, error) {
+	answer, err := d.answer(ctx, principal, r)
+	if err != nil {
+		d.fail(d.host.Journal.Health())
+	}
+	return answer, err
+}
+
+func (d *Door) answer(ctx context.Context, principal string, r ingress.Request) (any, error) {
 	switch r.Verb {
 	case ingress.Command:
 		delivery := ingress.Delivery{ID: r.ID, Channel: ingress.LocalChannel, Verb: r.Verb, Content: []byte(r.Content)}

@@ -1,18 +1,17 @@
 package ingress
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -26,38 +25,22 @@ const LocalChannel = "local"
 // socketName is the socket of the process that holds a state folder, within it.
 const socketName = "command.sock"
 
-// maxRequest bounds what one connection may send, in bytes: a work order, and room for
-// its escapes in JSON.
-const maxRequest = 8 << 20
+const (
+	// maxConnections bounds the connections under way. Who comes after them waits.
+	maxConnections = 32
+	// maxLarge bounds the requests under way that are larger than a command.
+	maxLarge = 2
+	// patience is how long a connection may take to send its request, and to take the
+	// answer.
+	patience = 10 * time.Second
+	// grace is how long it may take to take the answer while the channel closes.
+	grace = time.Second
+	// breath is how long the channel waits for room, at most, before it tries again.
+	breath = 100 * time.Millisecond
+)
 
-// patience is how long a connection may take to send its request.
-const patience = 10 * time.Second
-
-// Request is what a person's process asks of the process that holds the state folder.
-type Request struct {
-	ID   string `json:"id"`
-	Verb Verb   `json:"verb"`
-	// Content is the command, or for a submission the work order in canonical JSON.
-	Content string `json:"content"`
-	// Name and Origin are the file of a submission and the absolute folder that its
-	// sources are relative to.
-	Name   string `json:"name,omitempty"`
-	Origin string `json:"origin,omitempty"`
-}
-
-// Response answers a request: with a value, or with why there is none.
-type Response struct {
-	Value   json.RawMessage `json:"value,omitempty"`
-	Refused *Refused        `json:"refused,omitempty"`
-}
-
-// Refused is a refusal on its way to another process.
-type Refused struct {
-	Code   reason.Code `json:"code"`
-	What   string      `json:"what"`
-	Where  string      `json:"where,omitempty"`
-	Remedy string      `json:"remedy,omitempty"`
-}
+// past is a deadline that is over.
+func past() time.Time { return time.Unix(1, 0) }
 
 // Handler answers a request of a principal that the kernel has authenticated.
 type Handler func(ctx context.Context, principal string, r Request) (any, error)
@@ -67,7 +50,18 @@ type Handler func(ctx context.Context, principal string, r Request) (any, error)
 type Local struct {
 	listener *net.UnixListener
 	path     string
-	done     sync.WaitGroup
+	// made is the socket as it was made: another host may have put its own in its place.
+	made   fs.FileInfo
+	sentry sentry
+
+	// closing ends when the channel takes no more requests.
+	closing context.Context
+	close   context.CancelFunc
+	// slots and large hold one item for each connection and each large request under way.
+	slots, large chan struct{}
+	// freed has an item once a connection was closed.
+	freed chan struct{}
+	done  sync.WaitGroup
 }
 
 // Listen opens the channel of a state folder. Preconditions: the process holds the writer
@@ -78,20 +72,33 @@ func Listen(state string) (*Local, error) {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become the parent of orphans: %w", err)
 	}
+	sentry, err := newSentry()
+	if err != nil {
+		return nil, err
+	}
 	path := filepath.Join(state, socketName)
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, unserved(path, err)
 	}
-	var l *net.UnixListener
-	err := within(state, func(short string) (err error) {
-		l, err = net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(short, socketName), Net: "unix"})
+	var listener *net.UnixListener
+	err = within(state, func(short string) (err error) {
+		listener, err = net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(short, socketName), Net: "unix"})
 		return err
 	})
 	if err != nil {
 		return nil, unserved(path, err)
 	}
-	l.SetUnlinkOnClose(false) // Its name is not the one that it was bound to.
-	return &Local{listener: l, path: path}, nil
+	listener.SetUnlinkOnClose(false) // Its name is not the one that it was bound to.
+	made, err := os.Lstat(path)
+	if err != nil {
+		return nil, errors.Join(unserved(path, err), listener.Close())
+	}
+	l := &Local{
+		listener: listener, path: path, made: made, sentry: sentry,
+		slots: make(chan struct{}, maxConnections), large: make(chan struct{}, maxLarge), freed: make(chan struct{}, 1),
+	}
+	l.closing, l.close = context.WithCancel(context.Background())
+	return l, nil
 }
 
 // within gives a folder a name that fits into the address of a socket.
@@ -108,151 +115,127 @@ func unserved(path string, err error) error {
 	return reason.New(reason.IngressUnserved, "the socket for commands cannot be opened", path, "check the permissions of the state folder").Because(err)
 }
 
-// Serve answers requests until Close.
-func (l *Local) Serve(ctx context.Context, h Handler) {
+// Serve answers requests until Close, and then returns nil. It fails with ingress.unserved
+// when the socket takes no connections any more, for good.
+func (l *Local) Serve(ctx context.Context, h Handler) error {
 	for {
-		conn, err := l.listener.AcceptUnix()
-		if err != nil {
-			return
+		select {
+		case l.slots <- struct{}{}:
+		case <-l.closing.Done():
+			return nil
 		}
-		l.done.Go(func() {
-			defer conn.Close()
-			_ = conn.SetDeadline(time.Now().Add(patience))
-			value, err := serve(ctx, conn, h)
-			_ = conn.SetDeadline(time.Now().Add(patience))
-			_ = json.NewEncoder(conn).Encode(respond(value, err))
-			// What is closed with something unread takes its last words with it.
-			_ = conn.CloseWrite()
-			_, _ = io.Copy(io.Discard, conn)
-		})
+		conn, err := l.listener.AcceptUnix()
+		if err == nil {
+			l.done.Go(func() { l.answer(ctx, conn, h) })
+			continue
+		}
+		<-l.slots
+		switch {
+		case l.closing.Err() != nil:
+			return nil
+		case !passing(err):
+			return reason.New(reason.IngressUnserved, "the socket for commands takes no connections any more", l.path, "start the host again").Because(err)
+		}
+		l.rest()
 	}
 }
 
-func serve(ctx context.Context, conn *net.UnixConn, h Handler) (any, error) {
-	principal, err := peer(conn)
+// passing reports whether an error of accept says nothing of the socket itself: the next
+// connection may be had.
+func passing(err error) bool {
+	for _, one := range []error{unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.ENOBUFS, unix.ECONNABORTED, unix.EINTR} {
+		if errors.Is(err, one) {
+			return true
+		}
+	}
+	return false
+}
+
+// rest waits until there may be room for another connection.
+func (l *Local) rest() {
+	timer := time.NewTimer(breath)
+	defer timer.Stop()
+	select {
+	case <-l.freed:
+	case <-timer.C:
+	case <-l.closing.Done():
+	}
+}
+
+// answer answers the request of one connection, and closes it.
+func (l *Local) answer(ctx context.Context, conn *net.UnixConn, h Handler) {
+	defer func() {
+		_ = conn.Close()
+		<-l.slots
+		select {
+		case l.freed <- struct{}{}:
+		default:
+		}
+	}()
+	defer context.AfterFunc(l.closing, func() { _ = conn.SetReadDeadline(past()) })()
+	value, err := l.take(ctx, conn, h)
+	_ = conn.SetWriteDeadline(time.Now().Add(patience))
+	defer context.AfterFunc(l.closing, func() { _ = conn.SetWriteDeadline(time.Now().Add(grace)) })()
+	_ = json.NewEncoder(conn).Encode(respond(value, err))
+}
+
+// take reads a request and has it handled. Nothing is read of one that is refused, and no
+// more than its verb allows of any other.
+func (l *Local) take(ctx context.Context, conn *net.UnixConn, h Handler) (any, error) {
+	accepted, err := ticks()
 	if err != nil {
 		return nil, err
 	}
-	raw, err := io.ReadAll(io.LimitReader(conn, maxRequest+1))
+	principal, err := l.sentry.admit(conn, accepted)
 	if err != nil {
-		return nil, reason.New(reason.IngressMalformed, "the request did not arrive whole", LocalChannel, "send it again").Because(err)
+		return nil, err
 	}
-	if len(raw) > maxRequest {
-		return nil, reason.New(reason.IngressTooLarge, fmt.Sprintf("a request has at most %d bytes", maxRequest), LocalChannel, "send less")
+	l.expect(conn)
+	from := bufio.NewReaderSize(conn, maxHead)
+	head, err := readHead(from)
+	if err != nil {
+		return nil, l.why(err)
 	}
-	var r Request
-	if err := json.Unmarshal(raw, &r); err != nil {
-		return nil, reason.New(reason.IngressMalformed, "the request is not in the form of this release", LocalChannel, "use the writ of the same release").Because(err)
+	if head.Size > MaxContent {
+		select {
+		case l.large <- struct{}{}:
+			defer func() { <-l.large }()
+		case <-l.closing.Done():
+			return nil, l.why(l.closing.Err())
+		}
+		l.expect(conn) // It was not its fault that it waited.
+	}
+	r, err := head.readContent(from)
+	if err != nil {
+		return nil, l.why(err)
 	}
 	return h(ctx, principal, r)
 }
 
-func respond(value any, err error) Response {
-	if err == nil {
-		var raw json.RawMessage
-		if raw, err = json.Marshal(value); err == nil {
-			return Response{Value: raw}
-		}
+// expect sets the time for what has to be read next.
+func (l *Local) expect(conn *net.UnixConn) {
+	_ = conn.SetReadDeadline(time.Now().Add(patience))
+	if l.closing.Err() != nil {
+		_ = conn.SetReadDeadline(past()) // Close may have set it before.
 	}
-	if r, ok := reason.As(err); ok {
-		return Response{Refused: &Refused{r.Code, r.What, r.Where, r.Remedy}}
-	}
-	return Response{Refused: &Refused{Code: reason.InternalBug, What: err.Error(), Remedy: "this is a fault of Writ: please report it"}}
 }
 
-// peer returns who is at the other end, by the kernel's word. A process of an attempt or
-// of an adapter is no person, whatever its user: it descends from this process.
-func peer(conn *net.UnixConn) (string, error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return "", err
+// why is the answer to a request that could not be read, because of err.
+func (l *Local) why(err error) error {
+	if l.closing.Err() == nil {
+		return err
 	}
-	var cred *unix.Ucred
-	var failed error
-	if err := raw.Control(func(fd uintptr) { cred, failed = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err != nil {
-		return "", err
-	}
-	if failed != nil {
-		return "", fmt.Errorf("credentials of the peer: %w", failed)
-	}
-	below, err := descends(int(cred.Pid), os.Getpid())
-	if err != nil || below {
-		return "", reason.New(reason.IngressNotAPerson, "the request comes from a process of an attempt or of an adapter, or from one that cannot be looked at",
-			"process "+strconv.Itoa(int(cred.Pid)), "only a person's own process may command").Because(err)
-	}
-	return Person(int(cred.Uid)), nil
+	return reason.New(reason.IngressUnserved, "the process that holds the state folder is ending, and took nothing of the request", l.path, "send it again").Because(err)
 }
 
-// descends reports whether a process is below another. A process that cannot be looked at
-// is an error: it may be any.
-func descends(pid, from int) (bool, error) {
-	if pid <= 0 {
-		return false, errors.New("it is in a process namespace that cannot be seen from here")
-	}
-	for pid > 1 {
-		if pid == from {
-			return true, nil
-		}
-		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-		if err != nil {
-			return false, err
-		}
-		// pid (name) state ppid; the name may hold anything.
-		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
-		if len(fields) < 2 {
-			return false, fmt.Errorf("the state of process %d is %q", pid, stat)
-		}
-		if pid, err = strconv.Atoi(fields[1]); err != nil {
-			return false, err
-		}
-	}
-	return pid == from, nil // 1 or 0: there is nobody above.
-}
-
-// Close takes no more requests, and waits for those under way.
+// Close takes no more requests. It ends those that are still being read, and waits for
+// those that are being handled.
 func (l *Local) Close() error {
-	err := errors.Join(l.listener.Close(), os.Remove(l.path))
+	l.close()
+	err := l.listener.Close()
 	l.done.Wait()
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
+	if now, serr := os.Lstat(l.path); serr == nil && os.SameFile(l.made, now) {
+		err = errors.Join(err, os.Remove(l.path))
 	}
 	return err
-}
-
-// Send asks the process that holds a state folder, and decodes its answer into value. It
-// returns false if no process takes requests there.
-func Send(ctx context.Context, state string, r Request, value any) (bool, error) {
-	var conn net.Conn
-	err := within(state, func(short string) (err error) {
-		var d net.Dialer
-		conn, err = d.DialContext(ctx, "unix", filepath.Join(short, socketName))
-		return err
-	})
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-		return false, nil
-	}
-	if err != nil {
-		return false, reason.New(reason.IngressUnserved, "the process that holds the state folder cannot be asked", filepath.Join(state, socketName),
-			"check the permissions of the state folder").Because(err)
-	}
-	defer conn.Close()
-	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
-	lost := func(err error) error {
-		return reason.New(reason.IngressUnserved, "the process that holds the state folder gave no answer", r.ID,
-			"send the same request under the same id again: it is applied once").Because(err)
-	}
-	if err := json.NewEncoder(conn).Encode(r); err != nil {
-		return true, lost(err)
-	}
-	if err := conn.(*net.UnixConn).CloseWrite(); err != nil {
-		return true, lost(err)
-	}
-	var answer Response
-	if err := json.NewDecoder(conn).Decode(&answer); err != nil {
-		return true, lost(err)
-	}
-	if f := answer.Refused; f != nil {
-		return true, reason.New(f.Code, f.What, f.Where, f.Remedy)
-	}
-	return true, json.Unmarshal(answer.Value, value)
 }

@@ -20,6 +20,9 @@ import (
 const sendEnv = "WRIT_TEST_SEND"
 
 func TestMain(m *testing.M) {
+	if role := os.Getenv(roleEnv); role != "" {
+		os.Exit(play(role, os.Getenv(stateEnv)))
+	}
 	if state := os.Getenv(sendEnv); state != "" {
 		var answer string
 		served, err := ingress.Send(context.Background(), state, ingress.Request{ID: fixture.Delivery(1), Verb: ingress.Command, Content: "/writ wake"}, &answer)

@@ -83,8 +83,8 @@ type Appender interface {
 	// Append appends the batches in order, in one commit that others may share. When
 	// it returns without an error, every batch whose Result has no Err is durable: it
 	// survives SIGKILL and power loss. An error of a halted, closed or read-only
-	// store, or of a context that ended before the batches were queued, means that
-	// nothing was stored. Any other error means that nothing is known of the batches:
+	// store, of one that another process took over, or of a context that ended before
+	// the batches were queued, means that nothing was stored. Any other error means that nothing is known of the batches:
 	// the store has stopped and must be reopened, where repeating them is safe.
 	//
 	// A context that ends later does not end the wait: the commit is under way, and
@@ -95,7 +95,8 @@ type Appender interface {
 	// Epoch is the writer epoch of this opening; 0 of a store opened for reading.
 	Epoch() uint64
 	// Health returns nil, or the refusal that every Append gets: journal.halted after
-	// damage or after a failed write, journal.read_only of a store opened for reading.
+	// damage or after a failed write, journal.taken_over after an Append that found
+	// another writer at work, journal.read_only of a store opened for reading.
 	Health() error
 }
 

@@ -296,6 +296,8 @@ const (
 	JournalSound Code = "journal.sound"
 	// JournalStaleEpoch ends in state. The writer belongs to an earlier opening of the journal.
 	JournalStaleEpoch Code = "journal.stale_epoch"
+	// JournalTakenOver ends in conflict. Another process has taken the state folder over.
+	JournalTakenOver Code = "journal.taken_over"
 	// JournalUnaccepted ends in state. A recovery was asked for without naming what it accepts.
 	JournalUnaccepted Code = "journal.unaccepted"
 	// JournalUnrecoverable ends in verify. No batch of the journal is intact.
@@ -760,6 +762,8 @@ func (c Code) row() (exit Exit, summary string, ok bool) {
 		return ExitState, "Nothing is damaged, so there is nothing to recover.", true
 	case JournalStaleEpoch:
 		return ExitState, "The writer belongs to an earlier opening of the journal.", true
+	case JournalTakenOver:
+		return ExitConflict, "Another process has taken the state folder over.", true
 	case JournalUnaccepted:
 		return ExitState, "A recovery was asked for without naming what it accepts.", true
 	case JournalUnrecoverable:
@@ -1091,6 +1095,7 @@ func Codes() []Code {
 		JournalReplaced,
 		JournalSound,
 		JournalStaleEpoch,
+		JournalTakenOver,
 		JournalUnaccepted,
 		JournalUnrecoverable,
 		KernelEffectClass,

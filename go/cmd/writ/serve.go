@@ -20,7 +20,8 @@ func (c *command) serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Hold the state folder, take commands, and attempt what is submitted",
 		Long: "Closes what an earlier start left open, then attempts work as it comes: after each submission and each wake, and when\n" +
-			"a pause before a next attempt is over. It ends with Ctrl-C, which asks the attempt under way to be cancelled.",
+			"a pause before a next attempt is over. It ends with Ctrl-C, which asks the attempt under way to be cancelled, and when\n" +
+			"it can answer nobody any more: its socket is broken, nothing can be recorded, or another process took the folder over.",
 		Args: between(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.serve(cmd.Context()) },
 	}
@@ -52,6 +53,9 @@ func (c *command) serve(ctx context.Context) (err error) {
 		case <-ctx.Done():
 			timer.Stop()
 			return nil
+		case err := <-door.Failed():
+			timer.Stop()
+			return err
 		case <-door.Woken():
 		case <-timer.C:
 		}

@@ -47,8 +47,13 @@ func readEpoch(ctx context.Context, q querier) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	epoch, perr := strconv.ParseUint(value, 10, 53)
-	if !ok || perr != nil {
+	return parseEpoch(value, ok)
+}
+
+// parseEpoch reads the value of the epoch's row; ok says whether the row is there and sound.
+func parseEpoch(value string, ok bool) (uint64, error) {
+	epoch, err := strconv.ParseUint(value, 10, 53)
+	if !ok || err != nil {
 		return 0, reason.New(reason.JournalCorrupt, "the journal has no writer epoch", "meta "+keyEpoch,
 			"run `writ verify` to see the extent")
 	}

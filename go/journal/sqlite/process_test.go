@@ -300,3 +300,52 @@ func TestReadOnlyFolder(t *testing.T) {
 		}
 	})
 }
+
+// TestTakenOver removes the lock of a writer under it. Once another one has begun, the
+// first stores nothing more, and says why; it does not take for damage, or for a collision,
+// what it has not seen.
+func TestTakenOver(t *testing.T) {
+	dir := t.TempDir()
+	first := open(t, dir, true).(*sqlite.Store)
+	batch := storetest.NewBatch("one", first.Epoch(), "machine/a", 0, 1)
+	if _, err := first.Append(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Held(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "writer.lock")); err != nil {
+		t.Fatal(err)
+	}
+	second := open(t, dir, true)
+	if err := first.Held(t.Context()); !reason.Is(err, reason.JournalTakenOver) {
+		t.Errorf("whether it is held: %v", err)
+	}
+	// The same identity with other content, and the next event of what the first knows.
+	for i, b := range []journal.Batch{
+		storetest.NewBatch("two", second.Epoch(), "machine/a", 1, 1), storetest.NewBatch("three", second.Epoch(), "machine/b", 0, 1),
+	} {
+		if results, err := second.Append(t.Context(), b); err != nil || results[0].Err != nil {
+			t.Fatalf("batch %d of the second: %v, %+v", i, err, results)
+		}
+	}
+	for _, b := range []journal.Batch{
+		storetest.NewBatch("two", first.Epoch(), "machine/a", 1, 2), batch, storetest.NewBatch("four", first.Epoch(), "machine/a", 1, 1),
+	} {
+		if results, err := first.Append(t.Context(), b); !reason.Is(err, reason.JournalTakenOver) {
+			t.Errorf("batch %s of the first: %v, %+v", b.Identity, err, results)
+		}
+	}
+	if err := first.Health(); !reason.Is(err, reason.JournalTakenOver) {
+		t.Errorf("health: %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	if results, err := second.Append(t.Context(), storetest.NewBatch("five", second.Epoch(), "machine/a", 2, 1)); err != nil || results[0].Err != nil {
+		t.Errorf("the second goes on: %v, %+v", err, results)
+	}
+	if _, err := second.Verify(t.Context(), func(d journal.Damage) { t.Errorf("damage: %+v", d) }); err != nil {
+		t.Error(err)
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io/fs"
 	"sync"
 	"sync/atomic"
@@ -79,10 +80,37 @@ func (s *Store) Health() error {
 // the cache shows is not what a power loss would leave.
 func (s *Store) stopped() error {
 	if cause := s.failed.Load(); cause != nil {
+		if reason.Is(*cause, reason.JournalTakenOver) {
+			return *cause
+		}
 		return reason.New(reason.JournalHalted, "the journal stopped after a failed write", s.path,
 			"run again: opening it anew finds out what is stored, and repeating is safe").Because(*cause)
 	}
 	return nil
+}
+
+// Held returns nil, or the refusal that every Append gets once another process has taken
+// the state folder over. Whoever holds the folder without writing for long asks now and then.
+func (s *Store) Held(ctx context.Context) error {
+	if err := s.stopped(); err != nil {
+		return err
+	}
+	epoch, err := readEpoch(ctx, s.pool)
+	if err != nil {
+		return refuse(err, "reading its epoch", s.path)
+	}
+	return s.holds(epoch)
+}
+
+// holds refuses when the journal is at another epoch than this opening. The lock's file
+// was removed then, or the folder is on a file system that does not keep locks.
+func (s *Store) holds(epoch uint64) error {
+	if epoch == s.epoch {
+		return nil
+	}
+	return reason.New(reason.JournalTakenOver,
+		fmt.Sprintf("another process took the state folder over: it writes under epoch %d, this one had epoch %d", epoch, s.epoch), s.path,
+		"leave the file "+lockName+" where it is, and see with `writ status` what the other process does; nothing was recorded here after it came")
 }
 
 // Close waits for what was queued, copies the write-ahead log into the file and gives

@@ -31,6 +31,11 @@ func (w *writer) attempt(group []*request, ask bool) error {
 	}
 	seq, chain := w.seq, w.chain
 	err := func() error {
+		// Whoever has taken the folder over has raised the epoch. What is remembered here
+		// says nothing then, and nothing may be concluded from what does not fit it.
+		if err := w.held(); err != nil {
+			return err
+		}
 		for _, req := range group {
 			for i, e := range req.batches {
 				if e == nil {
@@ -50,6 +55,22 @@ func (w *writer) attempt(group []*request, ask bool) error {
 		w.seq, w.chain, w.versions = seq, chain, versions{}
 	}
 	return err
+}
+
+// held refuses once another process has raised the epoch.
+func (w *writer) held() error {
+	var stored [2]driver.Value
+	found, err := w.statements.selectMeta.row(stored[:], keyEpoch)
+	if err != nil {
+		return err
+	}
+	value, _ := stored[0].(string)
+	sum, _ := stored[1].([]byte)
+	epoch, err := parseEpoch(value, found && string(sum) == string(metaSum(keyEpoch, value)))
+	if err != nil {
+		return err
+	}
+	return w.store.holds(epoch)
 }
 
 // append stores one batch inside the open transaction. It first looks whether the

@@ -51,7 +51,7 @@ type statements struct {
 	identity, batch, event, blob *statement
 	subjectNew, subjectMoved     *statement
 	selectVersion, selectFirst   *statement
-	halt                         *statement
+	selectMeta, halt             *statement
 }
 
 // startWriter raises the epoch in a commit of its own, which also makes durable
@@ -138,6 +138,7 @@ func (s *statements) prepare(conn driver.Conn) (closeAll func(), err error) {
 		{&s.subjectMoved, `UPDATE subjects SET version = ?2, seq = ?3 WHERE subject = ?1 AND version = ?4`},
 		{&s.selectVersion, `SELECT version FROM subjects WHERE subject = ?`},
 		{&s.selectFirst, `SELECT i.seq, i.digest, b.chain FROM identities i JOIN batches b ON b.seq = i.seq WHERE i.identity = ?`},
+		{&s.selectMeta, `SELECT value, sum FROM meta WHERE key = ?`},
 		{&s.halt, insertHalt},
 	} {
 		if *p.to, err = prepare(conn, p.text); err != nil {
