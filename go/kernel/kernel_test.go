@@ -2,6 +2,7 @@ package kernel_test
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -642,6 +643,7 @@ func TestBlock(t *testing.T) {
 	l.reserve()
 	l.do(kernel.Block{Decision: fixture.Digest("decision"), Blocked: kernel.Blocked{Code: reason.PolicyDenied, Why: "no"}})
 	l.want(kernel.WorkOrderMachine, "blocked_policy")
+	l.want(kernel.ReservationMachine, "released")
 	l.wantDone(workorder.Failed)
 	if l.state.Blocked != "no" {
 		t.Errorf("blocked by %q", l.state.Blocked)
@@ -701,6 +703,12 @@ func TestALossIsRetriedWithinItsBounds(t *testing.T) {
 			l.want(kernel.WorkOrderMachine, tc.want)
 		})
 	}
+	t.Run("a failure that would come again", func(t *testing.T) {
+		l := newLife(t)
+		l.running()
+		l.do(kernel.Fail{Failure: kernel.Failure{Conclusion: workorder.Failed, Code: reason.EnvironmentLimitMemory, Detail: "too large"}, Retry: kernel.Retry{At: at}})
+		l.want(kernel.WorkOrderMachine, "failed")
+	})
 	l := newLife(t)
 	l.lost(kernel.Retry{At: at, Lot: 250})
 	l.want(kernel.AttemptMachine, "retryable_failed")
@@ -722,6 +730,65 @@ func TestALossIsRetriedWithinItsBounds(t *testing.T) {
 	if l.state.Retry != nil {
 		t.Errorf("it still waits for %+v", l.state.Retry)
 	}
+}
+
+// again reserves the next attempt at the work order, and returns the bundle that may be
+// activated.
+func (l *life) again() *attemptbundle.Compiled {
+	l.t.Helper()
+	var order []lifecycle.Event
+	for _, e := range l.events {
+		if e.Subject.Machine() == kernel.WorkOrderMachine {
+			order = append(order, e)
+		}
+	}
+	s, _, err := l.kernel.Replay(kernel.State{}, order...)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	l.state = s
+	r := fixture.Reserved(l.t, l.kernel)
+	r.Ordinal = s.Attempts + 1
+	suffix := strconv.FormatInt(r.Ordinal, 10)
+	r.ID, r.Attempt = r.ID+workorder.ReservationID(suffix), r.Attempt+workorder.AttemptID(suffix)
+	r.Fence.Attempt = r.Attempt
+	expecting := func(b *attemptbundle.Bundle) {
+		b.Cause.ExpectedVersion = l.state.Of(kernel.WorkOrderMachine).Version + 1
+	}
+	if r.Digests, err = fixture.Bundle(l.t, l.kernel, r, expecting).Bundle().Digests(); err != nil {
+		l.t.Fatal(err)
+	}
+	bundle := fixture.Bundle(l.t, l.kernel, r, expecting)
+	l.do(kernel.Reserve{Reservation: r})
+	return bundle
+}
+
+// No more attempts follow a loss than the bundle allows: the fixed one allows one more.
+func TestRetriesEnd(t *testing.T) {
+	at := lifecycle.Observation{Domain: "host", UnixMilli: fixture.Now}
+	l := newLife(t)
+	l.lost(kernel.Retry{At: at})
+	l.want(kernel.WorkOrderMachine, "retry_wait")
+	l.do(kernel.RetryReady{Clock: steady(l.state.Retry.NotBefore)})
+	l.do(kernel.Activate{Bundle: l.again(), NowUnixMilli: fixture.Now})
+	l.do(kernel.Fence{Why: "its supervisor ended"}, kernel.Reconciled{
+		Found: protocol.EnvironmentReconciliation{Resource: l.state.Resource, Gone: true}, Retry: kernel.Retry{At: at},
+	})
+	l.want(kernel.WorkOrderMachine, "failed")
+}
+
+// Whatever ends the supervisor before anything begins does not do so for ever.
+func TestAttemptsThatNeverBeginEnd(t *testing.T) {
+	l := newLife(t)
+	l.reserve()
+	gone := kernel.Abandon{Failure: kernel.Failure{Conclusion: workorder.Lost, Code: reason.AttemptLost, Detail: "the supervisor is gone"}}
+	for range 9 {
+		l.do(gone)
+		l.want(kernel.WorkOrderMachine, "submitted")
+		l.again()
+	}
+	l.do(gone)
+	l.want(kernel.WorkOrderMachine, "failed")
 }
 
 func steady(last lifecycle.Observation) kernel.Clock {

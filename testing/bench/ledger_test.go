@@ -53,6 +53,34 @@ func BenchmarkLedger(b *testing.B) {
 	}
 }
 
+// BenchmarkQueue is a whole attempt whose effects do nothing beside an empty job of River, a
+// queue over SQLite with the same driver and the same durability: what is asked for is
+// recorded, done, and recorded as done. Both take turns in the same run. One op is 512 of
+// each, 64 at once: River gathers what is done for a while before it records it, which a few
+// jobs alone would wait for.
+func BenchmarkQueue(b *testing.B) {
+	const atOnce, each = 64, 512
+	store, err := sqlite.Open(b.Context(), b.TempDir(), sqlite.Options{Write: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer store.Close()
+	f := &factory{b: b, kernel: fixture.Kernel(b)}
+	l := ledger.New(store, f.kernel, still{})
+	queue := peer.OpenRiver(b, atOnce)
+	var ours, theirs time.Duration
+	for range b.N {
+		lives := f.make(l, each)
+		ours += peer.Drive(b, atOnce, each, func(i int) error { return lives[i].live(b.Context()) })
+		theirs += queue.Do(b, atOnce, each)
+	}
+	done := float64(b.N * each)
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(done/ours.Seconds(), "attempts/s")
+	b.ReportMetric(done/theirs.Seconds(), "river-jobs/s")
+	b.ReportMetric(theirs.Seconds()/ours.Seconds(), "attempts-a-job")
+}
+
 // recordOne carries one attempt and returns its turns as the journal stored them.
 func recordOne(b *testing.B, store journal.Reader, l *ledger.Ledger, f *factory) []journal.Entry {
 	b.Helper()

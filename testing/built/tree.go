@@ -71,3 +71,22 @@ func Copy(from, to string) error {
 	}
 	return nil
 }
+
+// GoCommand puts the go command of the build on the PATH of a test that runs it. A Bazel test has none there: it
+// names the toolchain's in GO_COMMAND (//tools/bzl:go), and gets a home and a cache of its own.
+func GoCommand(t *testing.T) {
+	t.Helper()
+	if os.Getenv("GO_COMMAND") == "" {
+		return
+	}
+	real, err := filepath.EvalSymlinks(Path(t, "GO_COMMAND", ""))
+	if err != nil {
+		t.Fatalf("find the go command: %v", err)
+	}
+	bin := filepath.Dir(real)
+	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+	t.Setenv("GOROOT", filepath.Dir(bin))
+	t.Setenv("GOTOOLCHAIN", "local")
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv("GOCACHE", t.TempDir())
+}

@@ -68,7 +68,7 @@ func run(m *testing.M) int {
 	err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	if err == nil {
 		// A short path, for the sockets of adapters are below it.
-		shared.dir, err = os.MkdirTemp("/tmp", "wc-")
+		shared.dir, err = os.MkdirTemp(short(os.TempDir()), "wc-")
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -83,6 +83,14 @@ func run(m *testing.M) int {
 	return status
 }
 
+// short is a folder for temporary files in which a socket's path still has room.
+func short(tmp string) string {
+	if len(tmp) > 20 {
+		return "/tmp"
+	}
+	return tmp
+}
+
 // root is the root of the source tree, from here. Under Bazel it is the root of the runfiles.
 const root = "../.."
 
@@ -91,7 +99,7 @@ func ready(t *testing.T) *suite {
 	t.Helper()
 	s := &shared
 	s.once.Do(func() {
-		writ := s.built.Path(t, "WRIT_TEST_WRIT_KILLPOINTS", "github.com/writ-runtime/writ/go/cmd/writ", "CGO_ENABLED=0", "GOFLAGS=-tags=killpoints")
+		writ := s.built.Path(t, "WRIT_TEST_WRIT_KILLPOINTS", "github.com/writ-runtime/writ/go/cmd/writ", "CGO_ENABLED=0", "GOFLAGS="+os.Getenv("GOFLAGS")+" -tags=killpoints")
 		s.dist = testdist.Make(t, s.built, root, filepath.Join(s.dir, "made"))
 		s.project = filepath.Join(s.dir, "project")
 		if out, err := exec.Command("git", "init", "-q", "--template=", "-b", "main", s.project).CombinedOutput(); err != nil {

@@ -14,12 +14,15 @@ import (
 const (
 	ids    = `{"ids": [{"id": "A1", "summary": "a"}, {"id": "A2", "summary": "b"}, {"id": "A3", "summary": "c"}]}`
 	claims = `{"requirements": {
-		"A1": {"guard": "a: check", "tests": ["//go/a:a_test TestOne", "//go/a:a_test TestTwo/a_case", "//p:rego_test"]},
-		"A2": {"tests": ["ci: main job"]},
+		"A1": {"guard": "a: check", "tests": ["//go/a:a_test TestOne", "//go/a:a_test TestTwo/a_case", "//p:rego_test"],
+			"mutations": [{"id": "a-check", "file": "go/a/a.go", "source": "if bad {", "disabled": "if false {", "red": ["//go/a:a_test TestOne/whatever"]}]},
+		"A2": {"guard": "b: step", "tests": ["ci: main job", "//go/b:b_test TestSteps"],
+			"mutations": [{"id": "step", "file": "go/b/b.go", "source": "x", "disabled": "y", "red": ["//go/b:b_test TestSteps"]}]},
 		"A3": {"open": "nobody has begun"}}}`
 	proven = "# the proven ones\nA1\nA2\n"
 	events = `{"id":{"started":{}},"started":{}}
 {"id":{"testResult":{"label":"@//go/a:a_test","run":1}},"testResult":{"status":"PASSED","testActionOutput":[{"name":"test.log","uri":"file:///a.log"},{"name":"test.xml","uri":"file:///a.xml"}]}}
+{"id":{"testResult":{"label":"//go/b:b_test","run":1}},"testResult":{"status":"PASSED","testActionOutput":[{"name":"test.xml","uri":"file:///b.xml"}]}}
 {"id":{"testResult":{"label":"//p:rego_test","run":1}},"testResult":{"status":"PASSED","testActionOutput":[]}}
 `
 	log = `<testsuites>
@@ -42,10 +45,13 @@ func (m material) check() (requirements.Report, error) {
 	var e requirements.Evidence
 	err = errors.Join(
 		e.ReadEvents(strings.NewReader(m.events), func(uri string) ([]byte, error) {
-			if uri != "file:///a.xml" {
-				return nil, fs.ErrNotExist
+			switch uri {
+			case "file:///a.xml":
+				return []byte(m.log), nil
+			case "file:///b.xml":
+				return []byte(`<testsuites><testsuite name="TestSteps"><testcase name="TestSteps"/></testsuite></testsuites>`), nil
 			}
-			return []byte(m.log), nil
+			return nil, fs.ErrNotExist
 		}),
 		e.ReadSteps(strings.NewReader(m.steps)),
 	)
@@ -71,16 +77,35 @@ func TestEachWayToFail(t *testing.T) {
 		"absent id":  {func(m *material) { replace(&m.claims, `"A3": {"open": "nobody has begun"}`, `"A2b": {"open": "x"}`) }, "A3: absent"},
 		"foreign id": {func(m *material) { replace(&m.claims, `"A3"`, `"B9": {"open": "x"}, "A3"`) }, "B9: no such requirement"},
 		"id twice":   {func(m *material) { replace(&m.ids, `"A2"`, `"A1"`) }, "A1: stands twice"},
-		"no test":    {func(m *material) { replace(&m.claims, `"tests": ["ci: main job"]`, `"guard": "x"`) }, "A2: is not open and names no test"},
-		"empty":      {func(m *material) { replace(&m.claims, `{"tests": ["ci: main job"]}`, `{}`) }, "A2: is not open and names no test"},
+		"no test":    {func(m *material) { replace(&m.claims, `"tests": ["ci: main job", "//go/b:b_test TestSteps"],`, ``) }, "A2: is not open and names no test"},
+		"empty":      {func(m *material) { replace(&m.claims, `{"open": "nobody has begun"}`, `{}`) }, "A3: is not open and names no test"},
 		"no guard":   {func(m *material) { replace(&m.claims, `"guard": "a: check", `, ``) }, "A1: names a test and no guard"},
 		"open and tested": {func(m *material) {
 			replace(&m.claims, `"open": "nobody has begun"`, `"open": "x", "tests": ["ci: main job"]`)
 		}, "A3: is open and names"},
 		"no proof":        {func(m *material) { replace(&m.claims, `//go/a:a_test TestOne`, `go/a TestOne`) }, "is no proof"},
 		"not a test name": {func(m *material) { replace(&m.claims, `//go/a:a_test TestOne`, `//go/a:a_test One`) }, "is no proof"},
-		"test not run":    {func(m *material) { replace(&m.log, `<testcase name="TestOne"/>`, ``) }, "A1: //go/a:a_test TestOne: not run (the target passed"},
-		"subtest not run": {func(m *material) { replace(&m.log, `<testcase name="TestTwo/a_case"/>`, ``) }, "TestTwo/a_case: not run"},
+		"no mutation": {func(m *material) {
+			replace(&m.claims, `[{"id": "step", "file": "go/b/b.go", "source": "x", "disabled": "y", "red": ["//go/b:b_test TestSteps"]}]`, `[]`)
+		}, "A2: is not open and no mutation disables"},
+		"open and mutated": {func(m *material) {
+			replace(&m.claims, `"open": "nobody has begun"`, `"open": "nobody has begun", "mutations": [{"id": "x", "file": "f", "source": "x", "disabled": "y", "red": ["ci: main job"]}]`)
+		}, "A3/x: \"ci: main job\" is none of"},
+		"mutation without a name": {func(m *material) { replace(&m.claims, `"id": "step"`, `"id": "The Step"`) }, "A2/The Step: the mutation's id is no word"},
+		"mutation named twice": {func(m *material) {
+			replace(&m.claims, `"mutations": [{"id": "step"`, `"mutations": [{"id": "step", "file": "f", "source": "x", "disabled": "y", "red": ["//go/b:b_test TestSteps"]}, {"id": "step"`)
+		}, "A2/step: the mutation's id is no word of its own"},
+		"mutation outside":        {func(m *material) { replace(&m.claims, `"go/b/b.go"`, `"../b.go"`) }, "A2/step: \"../b.go\" is no path"},
+		"mutation without a file": {func(m *material) { replace(&m.claims, `"go/b/b.go"`, `""`) }, "A2/step: \"\" is no path"},
+		"mutation of nothing":     {func(m *material) { replace(&m.claims, `"disabled": "y"`, `"disabled": "x"`) }, "A2/step: it changes nothing"},
+		"mutation without a test": {func(m *material) { replace(&m.claims, `"red": ["//go/b:b_test TestSteps"]`, `"red": []`) }, "A2/step: it names no test"},
+		"mutation of other tests": {func(m *material) {
+			replace(&m.claims, `"red": ["//go/b:b_test TestSteps"]`, `"red": ["//go/b:b_test TestStepsToo"]`)
+		}, "is none of the requirement's Go tests"},
+		"mutation seen by a step":  {func(m *material) { replace(&m.claims, `"red": ["//go/b:b_test TestSteps"]`, `"red": ["ci: main job"]`) }, "is none of the requirement's Go tests"},
+		"mutation seen by no test": {func(m *material) { replace(&m.claims, `"red": ["//go/b:b_test TestSteps"]`, `"red": ["Steps"]`) }, "is no proof"},
+		"test not run":             {func(m *material) { replace(&m.log, `<testcase name="TestOne"/>`, ``) }, "A1: //go/a:a_test TestOne: not run (the target passed"},
+		"subtest not run":          {func(m *material) { replace(&m.log, `<testcase name="TestTwo/a_case"/>`, ``) }, "TestTwo/a_case: not run"},
 		"test failed": {func(m *material) {
 			replace(&m.log, `<testcase name="TestOne"/>`, `<testcase name="TestOne"><failure/></testcase>`)
 		}, "TestOne: failed"},
@@ -132,7 +157,7 @@ func TestMaterialThatCannotBeRead(t *testing.T) {
 		"id claimed twice": func(m *material) { m.claims = `{"requirements": {"A1": {"open": "x"}, "A1": {"open": "y"}}}` },
 		"no ids":           func(m *material) { m.ids = `[]` },
 		"broken events":    func(m *material) { m.events = "{" },
-		"missing log":      func(m *material) { m.events = strings.Replace(m.events, "a.xml", "b.xml", 1) },
+		"missing log":      func(m *material) { m.events = strings.Replace(m.events, "a.xml", "c.xml", 1) },
 		"broken log":       func(m *material) { m.log = "<testsuites>" },
 		"other steps":      func(m *material) { m.steps = "failed main job\n" },
 	} {

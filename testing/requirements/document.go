@@ -36,6 +36,9 @@ type Requirement struct {
 	Guard string `json:"guard,omitempty"`
 	// Tests are proofs, see ParseProof.
 	Tests []string `json:"tests,omitempty"`
+	// Mutations disable the guard, each in one place; see tools/mutate. Of an open one they
+	// disable what is there of it.
+	Mutations []Mutation `json:"mutations,omitempty"`
 	// Open says what is there and what is missing.
 	Open string `json:"open,omitempty"`
 }
@@ -131,12 +134,12 @@ func (r Requirement) problems(id string) []string {
 		if r.Guard != "" || len(r.Tests) > 0 {
 			return []string{id + ": is open and names a guard or tests: it is the one or the other"}
 		}
-		return nil
+		return r.mutationProblems(id)
 	}
 	if len(r.Tests) == 0 {
 		return []string{id + ": is not open and names no test"}
 	}
-	var problems []string
+	problems := r.mutationProblems(id)
 	for _, text := range r.Tests {
 		p, err := ParseProof(text)
 		switch {

@@ -68,6 +68,30 @@ func TestNamedTestsExist(t *testing.T) {
 	}
 }
 
+// Code that was rewritten takes the mutations along that name it: which of them have to
+// be written anew is said here, and not by the run that takes long.
+func TestMutationsFindTheirGuards(t *testing.T) {
+	top := built.Source(t)
+	for id, r := range committed(t).Requirements {
+		for _, m := range r.Mutations {
+			text, err := os.ReadFile(filepath.Join(top, filepath.FromSlash(m.File)))
+			if err == nil {
+				_, err = m.Disable(string(text))
+			}
+			if err != nil {
+				t.Errorf("%s/%s: %v", id, m.ID, err)
+			}
+			for _, red := range m.Red {
+				if p, err := requirements.ParseProof(red); err == nil {
+					if err := exists(top, p); err != nil {
+						t.Errorf("%s/%s: %s: %v", id, m.ID, red, err)
+					}
+				}
+			}
+		}
+	}
+}
+
 // exists looks for the proof's target in its BUILD file and for its function among the
 // tests beside it.
 func exists(top string, p requirements.Proof) error {

@@ -2,8 +2,6 @@
 package linttest
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
 	"golang.org/x/tools/go/analysis"
@@ -14,23 +12,10 @@ import (
 
 // Run checks that the analyzer reports what the "// want" comments of the packages say.
 // Packages are import paths below testdata/src.
-//
-// The analysis loads packages with the go command. A Bazel test has none on its PATH:
-// it names the toolchain's in GO_COMMAND (go_command in //tools/bzl:go_command.bzl).
+// The analysis loads packages with the go command.
 func Run(t *testing.T, a *analysis.Analyzer, packages ...string) {
 	t.Helper()
-	if os.Getenv("GO_COMMAND") != "" {
-		real, err := filepath.EvalSymlinks(built.Path(t, "GO_COMMAND", ""))
-		if err != nil {
-			t.Fatalf("find the go command: %v", err)
-		}
-		bin := filepath.Dir(real)
-		t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
-		t.Setenv("GOROOT", filepath.Dir(bin))
-		t.Setenv("GOTOOLCHAIN", "local")
-		t.Setenv("HOME", t.TempDir())
-		t.Setenv("GOCACHE", t.TempDir())
-	}
+	built.GoCommand(t)
 	results := analysistest.Run(reporter{t}, analysistest.TestData(), a, packages...)
 	if len(results) < len(packages) {
 		t.Errorf("%d packages named, %d analysed", len(packages), len(results))
