@@ -34,7 +34,13 @@ func (c *command) serve(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, h.Close()) }()
-	if err := c.reconcile(ctx, h, c.tellSent); err != nil {
+	// unsent says that something waits for its next try, which nobody may wake the host for.
+	unsent := false
+	sent := func(s dispatcher.Sent) {
+		unsent = unsent || s.Waits != "" && s.Code.Transient()
+		c.tellSent(s)
+	}
+	if err := c.reconcile(ctx, h, sent); err != nil {
 		return err
 	}
 	door, err := h.OpenDoor(context.WithoutCancel(ctx), true)
@@ -44,9 +50,12 @@ func (c *command) serve(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, door.Close()) }()
 	c.note("serving %s", c.state)
 	for {
-		pause, err := c.serveTick(ctx, h)
+		pause, err := c.serveTick(ctx, h, sent)
 		if err != nil || ctx.Err() != nil {
 			return err
+		}
+		if unsent {
+			pause = min(pause, resend)
 		}
 		timer := time.NewTimer(pause)
 		select {
@@ -60,31 +69,35 @@ func (c *command) serve(ctx context.Context) (err error) {
 		case <-timer.C:
 		}
 		timer.Stop()
-		if err := c.drain(ctx, h); err != nil {
+		unsent = false
+		if err := c.drain(ctx, h, sent); err != nil {
 			return err
 		}
 	}
 }
 
 // drain sends what waits: what it waited for may have come.
-func (c *command) drain(ctx context.Context, h *host.Host) error {
+func (c *command) drain(ctx context.Context, h *host.Host, sent func(dispatcher.Sent)) error {
 	accepted, err := h.Accept(ingress.Tick, nil)
 	if err != nil {
 		return err
 	}
-	return h.Drain(ctx, accepted, host.Watch{Sent: c.tellSent})
+	return h.Drain(ctx, accepted, host.Watch{Sent: sent})
 }
 
 // longest is how long a host sleeps that has nothing to wait for.
 const longest = time.Hour
 
+// resend is how long a host waits before it sends again what could not be sent.
+const resend = time.Minute
+
 // serveTick is one tick. It returns how long nothing will have to be attempted.
-func (c *command) serveTick(ctx context.Context, h *host.Host) (time.Duration, error) {
+func (c *command) serveTick(ctx context.Context, h *host.Host, sent func(dispatcher.Sent)) (time.Duration, error) {
 	accepted, err := h.Accept(ingress.Tick, nil)
 	if err != nil {
 		return 0, err
 	}
-	steps, err := h.Tick(ctx, accepted, host.Watch{Begin: c.tellBegun, Log: c.relay, Sent: c.tellSent})
+	steps, err := h.Tick(ctx, accepted, host.Watch{Begin: c.tellBegun, Log: c.relay, Sent: sent})
 	pause := longest
 	for _, s := range steps {
 		c.tellStep(s)
