@@ -17,8 +17,6 @@ const (
 	EnvironmentKind = "writ.environment_manifest.v1"
 	// CollisionDigest names the algorithm of every collision digest (B9).
 	CollisionDigest = "sha-256 over RFC 8785"
-	// PathPolicy names the rules under which declared paths are resolved (F4).
-	PathPolicy = "writ.path_policy.v1"
 )
 
 // Bundle is an ExecutionAttemptBundle. Its canonical JSON is its only form, and the
