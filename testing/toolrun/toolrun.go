@@ -54,7 +54,9 @@ func New(t testing.TB, toolEnv, goPackage string) *Runner {
 func (r *Runner) Run(t testing.TB, inputs map[string]string, args ...string) Result {
 	t.Helper()
 	ctx := context.Background()
-	w, err := worker.Start(ctx, worker.StartRequest{Binary: r.binary, Starter: r.starter, Dir: t.TempDir(), Name: "run", Limits: wire.Defaults(), Generation: 1})
+	w, err := worker.Start(ctx, worker.StartRequest{Binary: r.binary, Starter: r.starter, Dir: t.TempDir(), Name: "run", Limits: wire.Defaults(), Order: worker.Order{
+		Bundle: canonical.Sum([]byte("run")), Attempt: "run", Generation: 1,
+	}})
 	must(t, err)
 	defer func() { must(t, w.Close(ctx)) }()
 	_, err = w.Provision(ctx, r.module, canonical.Sum(r.module), r.cache)

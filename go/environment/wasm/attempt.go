@@ -99,6 +99,11 @@ func removed(found protocol.EnvironmentReconciliation) operation.Outcome {
 	return out.Because(reason.New(reason.EnvironmentStillAlive, "something still bears the name", found.Resource, "end it, and start writ again"))
 }
 
+// wire is the order as the worker is told it.
+func (a *attempt) wire() worker.Order {
+	return worker.Order{Bundle: a.order.Bundle.Digest(), Attempt: string(a.order.Fence.Attempt), Generation: a.order.Fence.Generation}
+}
+
 // Provision implements environment.Environment: it starts a worker from its sealed
 // bytes, gives it the tool, and lets it confine and measure itself.
 func (a *attempt) Provision() ledger.Effect { return effect{a, operation.Provision, a.provision} }
@@ -110,7 +115,7 @@ func (a *attempt) provision(ctx context.Context) operation.Outcome {
 	}
 	w, err := worker.Start(ctx, worker.StartRequest{
 		Binary: binary, Starter: a.provider.starter, Dir: a.provider.workspaces, Name: a.order.Resource,
-		Limits: workerLimits(a.bundle.Environment.Limits, a.bundle.Inputs), Generation: a.order.Fence.Generation,
+		Limits: workerLimits(a.bundle.Environment.Limits, a.bundle.Inputs), Order: a.wire(),
 	})
 	if err != nil {
 		return a.unless(ctx, err)

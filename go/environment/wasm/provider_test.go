@@ -6,7 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/writ-runtime/writ/go/artifact"
+	"github.com/writ-runtime/writ/go/attestation"
 	"github.com/writ-runtime/writ/go/environment/wasm"
+	"github.com/writ-runtime/writ/go/ledger"
 	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/testing/parts"
@@ -58,4 +61,37 @@ func longer(t *testing.T, s lockfile.Source) lockfile.Source {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// An environment does nothing but for a permit of its own order, which there is only once the
+// activation is durable: not for none, not for that of another operation, nor for that of
+// the same operation under another bundle (B13, B14).
+func TestForeignPermitsAreRefused(t *testing.T) {
+	worker, tool := parts.Worker(t, programs), parts.Empty(t, programs)
+	set := parts.Pin(t, worker, tool)
+	r, other := newRig(t, set, set, "empty"), newRig(t, set, set, "empty", "other")
+	store, err := artifact.Open(t.TempDir(), nil, artifact.Options{Write: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := func(what string, out operation.Outcome, code reason.Code) {
+		t.Helper()
+		if out.Knowledge != operation.NotApplied || out.Code != code {
+			t.Errorf("%s: ended %s, %s: %q", what, out.Knowledge, out.Code, out.Detail)
+		}
+		if left, err := os.ReadDir(r.workspaces); err != nil || len(left) != 0 {
+			t.Errorf("%s: something was started: %v, %v", what, left, err)
+		}
+	}
+	for name, effect := range map[string]ledger.Effect{
+		"provision": r.env.Provision(), "materialize": r.env.Materialize(attestation.Accepted{}, inputs{}),
+		"freeze": r.env.FreezeOutputs(store), "destroy": r.env.Destroy(),
+	} {
+		refused(name+" without a permit", effect.Perform(t.Context(), ledger.Permit{}), reason.OperationPermitInvalid)
+	}
+	refused("provision by the permit of prepare", r.Run(r.permits[2], r.env.Provision()).Outcome, reason.OperationPermitInvalid)
+	refused("provision by a permit of another bundle", other.Run(other.permits[0], r.env.Provision()).Outcome, reason.BundleDigestMismatch)
+	if out := r.Run(r.permits[0], r.env.Provision()).Outcome; out.Knowledge != operation.Applied {
+		t.Errorf("provision by its own permit: ended %s: %s", out.Knowledge, out.Detail)
+	}
 }

@@ -23,7 +23,7 @@ func BenchmarkFreshWorker(b *testing.B) {
 	input := make([]byte, 64<<10)
 	ctx := context.Background()
 	job := func(name string) {
-		w, err := worker.Start(ctx, worker.StartRequest{Binary: sealed, Starter: shared.starter, Dir: dir, Name: name, Limits: limits(), Generation: generation})
+		w, err := worker.Start(ctx, worker.StartRequest{Binary: sealed, Starter: shared.starter, Dir: dir, Name: name, Limits: limits(), Order: ordered()})
 		must(b, err)
 		_, err = w.Provision(ctx, module, digest, shared.cache)
 		must(b, err)
@@ -64,7 +64,7 @@ func BenchmarkStartOnly(b *testing.B) {
 	sealed := pinned(b, shared.workerPath(b))
 	dir := b.TempDir()
 	for i := range b.N {
-		w, err := worker.Start(context.Background(), worker.StartRequest{Binary: sealed, Starter: shared.starter, Dir: dir, Name: fmt.Sprintf("s-%d", i), Limits: limits(), Generation: generation})
+		w, err := worker.Start(context.Background(), worker.StartRequest{Binary: sealed, Starter: shared.starter, Dir: dir, Name: fmt.Sprintf("s-%d", i), Limits: limits(), Order: ordered()})
 		must(b, err)
 		must(b, w.Close(context.Background()))
 	}

@@ -34,7 +34,7 @@ func host(workspaces, dist, binary, tool string) error {
 		return err
 	}
 	ctx := context.Background()
-	w, err := worker.Start(ctx, worker.StartRequest{Binary: sealed, Starter: confine.NewStarter(), Dir: workspaces, Name: "one", Limits: limits(), Generation: generation})
+	w, err := worker.Start(ctx, worker.StartRequest{Binary: sealed, Starter: confine.NewStarter(), Dir: workspaces, Name: "one", Limits: limits(), Order: ordered()})
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func TestResolveKillsWhatBearsTheName(t *testing.T) {
 		t.Run("pid file "+hint, func(t *testing.T) {
 			dir := t.TempDir()
 			w, err := worker.Start(context.Background(), worker.StartRequest{
-				Binary: pinned(t, shared.workerPath(t)), Starter: shared.starter, Dir: dir, Name: "one", Limits: limits(), Generation: generation,
+				Binary: pinned(t, shared.workerPath(t)), Starter: shared.starter, Dir: dir, Name: "one", Limits: limits(), Order: ordered(),
 			})
 			must(t, err)
 			pidFile := filepath.Join(dir, "one", "pid")
@@ -162,7 +162,7 @@ func TestResolveOfWhatNeverWas(t *testing.T) {
 
 func TestNamesAreUsedOnce(t *testing.T) {
 	dir := t.TempDir()
-	req := worker.StartRequest{Binary: pinned(t, shared.workerPath(t)), Starter: shared.starter, Dir: dir, Name: "one", Limits: limits(), Generation: generation}
+	req := worker.StartRequest{Binary: pinned(t, shared.workerPath(t)), Starter: shared.starter, Dir: dir, Name: "one", Limits: limits(), Order: ordered()}
 	w, err := worker.Start(context.Background(), req)
 	must(t, err)
 	if _, err := worker.Start(context.Background(), req); !reason.Is(err, reason.EnvironmentResourceExists) {

@@ -99,11 +99,16 @@ func limits() worker.Limits {
 
 const generation = 7
 
+// ordered is the order that the workers of these tests serve.
+func ordered() worker.Order {
+	return worker.Order{Bundle: canonical.Sum([]byte("bundle")), Attempt: "att_01939a3c-7c1e-7000-8000-000000000002", Generation: generation}
+}
+
 // begin starts a worker named "one" with the limits; it is closed with the test.
 func begin(t testing.TB, l worker.Limits) *worker.Worker {
 	t.Helper()
 	w, err := worker.Start(context.Background(), worker.StartRequest{
-		Binary: pinned(t, shared.workerPath(t)), Starter: shared.starter, Dir: t.TempDir(), Name: "one", Limits: l, Generation: generation,
+		Binary: pinned(t, shared.workerPath(t)), Starter: shared.starter, Dir: t.TempDir(), Name: "one", Limits: l, Order: ordered(),
 	})
 	must(t, err)
 	t.Cleanup(func() { must(t, w.Close(context.Background())) })

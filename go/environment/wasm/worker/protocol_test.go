@@ -81,7 +81,7 @@ func (r *raw) gone(t *testing.T) {
 }
 
 func hello() wire.Request {
-	return wire.Request{Generation: 1, ID: 1, Verb: wire.VerbHello, Hello: &wire.Hello{Name: "one", Limits: limits()}}
+	return wire.Request{Order: ordered(), ID: 1, Verb: wire.VerbHello, Hello: &wire.Hello{Name: "one", Limits: limits()}}
 }
 
 func TestWorkerRefusesRequestsOutOfOrder(t *testing.T) {
@@ -101,7 +101,7 @@ func TestWorkerRefusesRequestsOutOfOrder(t *testing.T) {
 			if resp := r.receive(t); resp.Refusal != nil {
 				t.Fatal(resp.Refusal.Err())
 			}
-			second.Generation, second.ID = 1, 2
+			second.Order, second.ID = ordered(), 2
 			r.send(t, second, nil)
 			if resp := r.receive(t); resp.Refusal == nil || resp.Refusal.Code != reason.EnvironmentProtocol || resp.ID != 2 {
 				t.Errorf("answered %+v", resp)
@@ -110,16 +110,46 @@ func TestWorkerRefusesRequestsOutOfOrder(t *testing.T) {
 	}
 }
 
-func TestWorkerServesOneGeneration(t *testing.T) {
-	for _, other := range []uint64{0, 2} {
-		r := startRaw(t)
-		r.send(t, hello(), nil)
-		r.receive(t)
-		r.send(t, wire.Request{Generation: other, ID: 2, Verb: wire.VerbProvision, Provision: &wire.Provision{Digest: canonical.Sum(nil)}}, nil)
-		if resp := r.receive(t); resp.Refusal == nil || resp.Refusal.Code != reason.KernelStaleFence {
-			t.Errorf("generation %d: answered %+v", other, resp)
-		}
-		r.gone(t)
+// A worker does nothing for another order than the one that its hello was of: not for another
+// bundle, attempt or generation, nor for none, whatever it is asked (B14).
+func TestWorkerServesOneOrder(t *testing.T) {
+	others := map[string]func(*wire.Order){
+		"no bundle": func(o *wire.Order) { o.Bundle = "" }, "another bundle": func(o *wire.Order) { o.Bundle = canonical.Sum([]byte("other")) },
+		"no attempt": func(o *wire.Order) { o.Attempt = "" }, "another attempt": func(o *wire.Order) { o.Attempt += "0" },
+		"no fence": func(o *wire.Order) { o.Generation = 0 }, "an older fence": func(o *wire.Order) { o.Generation-- }, "a newer fence": func(o *wire.Order) { o.Generation++ },
+	}
+	requests := []wire.Request{
+		{Verb: wire.VerbProvision, Provision: &wire.Provision{Digest: canonical.Sum(nil)}}, {Verb: wire.VerbPut, Put: &wire.Put{Mount: "m", Path: "p", Last: true}},
+		{Verb: wire.VerbRun, Run: &wire.Run{Args: []string{"x"}, WallMillis: 1}}, {Verb: wire.VerbList}, {Verb: wire.VerbRead, Read: &wire.Read{Path: "x"}},
+	}
+	for name, change := range others {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			other := ordered()
+			change(&other)
+			code := reason.KernelStaleFence
+			if strings.HasPrefix(name, "no ") {
+				code = reason.EnvironmentProtocol
+				r := startRaw(t)
+				first := hello()
+				first.Order = other
+				r.send(t, first, nil)
+				if resp := r.receive(t); resp.Refusal == nil || resp.Refusal.Code != code {
+					t.Errorf("hello: answered %+v", resp)
+				}
+				r.gone(t)
+			}
+			for _, request := range requests {
+				r := startRaw(t)
+				r.send(t, hello(), nil)
+				r.receive(t)
+				request.Order, request.ID = other, 2
+				r.send(t, request, nil)
+				if resp := r.receive(t); resp.Refusal == nil || resp.Refusal.Code != code {
+					t.Errorf("%s: answered %+v", request.Verb, resp)
+				}
+			}
+		})
 	}
 }
 
@@ -132,16 +162,19 @@ func TestWorkerEndsAtMalformedFrames(t *testing.T) {
 	}
 	with := func(body uint32, text string) []byte { return frame(uint32(len(text)), body, text) }
 	whole := func(text string) []byte { return with(0, text) }
+	raw, err := canonical.Marshal(ordered())
+	must(t, err)
+	order := `"order":` + string(raw)
 	for name, bytes := range map[string][]byte{
 		"no header":        frame(0, 0, ""),
 		"huge header":      frame(1<<31, 0, ""),
 		"no JSON":          whole("hello!"),
-		"unknown field":    whole(`{"generation":1,"id":1,"surprise":true,"verb":"list"}`),
-		"duplicate key":    whole(`{"generation":1,"generation":2,"id":1,"verb":"list"}`),
-		"not canonical":    whole(`{"verb":"list", "generation":1,"id":1}`),
-		"negative number":  whole(`{"generation":-1,"id":1,"verb":"list"}`),
-		"body of no verb":  with(1<<30, `{"generation":1,"id":1,"verb":"list"}`),
-		"module too large": with(wire.MaxModule+1, `{"generation":1,"id":1,"verb":"provision"}`),
+		"unknown field":    whole(`{"id":1,` + order + `,"surprise":true,"verb":"list"}`),
+		"duplicate key":    whole(`{"id":1,"id":2,` + order + `,"verb":"list"}`),
+		"not canonical":    whole(`{"verb":"list", ` + order + `,"id":1}`),
+		"negative number":  whole(`{"id":-1,` + order + `,"verb":"list"}`),
+		"body of no verb":  with(1<<30, `{"id":1,`+order+`,"verb":"list"}`),
+		"module too large": with(wire.MaxModule+1, `{"id":1,`+order+`,"verb":"provision"}`),
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := startRaw(t)

@@ -13,7 +13,7 @@ func TestReportIsWhatIsExpected(t *testing.T) {
 	table, err := worker.Facts()
 	must(t, err)
 	e, err := worker.Expectation(worker.Expected{
-		Name: w.Name(), Generation: w.Generation(), WorkerDigest: canonical.Sum(read(t, shared.workerPath(t))), ModuleDigest: canonical.Sum(module), Limits: limits(),
+		Name: w.Name(), Generation: w.Order().Generation, WorkerDigest: canonical.Sum(read(t, shared.workerPath(t))), ModuleDigest: canonical.Sum(module), Limits: limits(),
 	})
 	must(t, err)
 	for _, d := range table.Compare(e, report) {

@@ -25,8 +25,8 @@ type StartRequest struct {
 	// attempt and its fence.
 	Dir, Name string
 	Limits    Limits
-	// Generation is the generation of the fence. The worker serves no other.
-	Generation uint64
+	// Order is what the worker is started for. It serves no other.
+	Order Order
 }
 
 // Start makes the directory of the resource, takes its lock, starts the worker, and gives the lock to it. It
@@ -91,7 +91,7 @@ func launch(ctx context.Context, req StartRequest) (*Worker, error) {
 	if err != nil {
 		return nil, errors.Join(err, ours.Close(), errR.Close())
 	}
-	w := &Worker{dir: req.Dir, name: req.Name, generation: req.Generation, child: child, socket: ours, stderr: newCapture(errR)}
+	w := &Worker{dir: req.Dir, name: req.Name, order: req.Order, child: child, socket: ours, stderr: newCapture(errR)}
 	if err := writePID(filepath.Join(req.Dir, req.Name), child); err != nil {
 		return w, err
 	}

@@ -25,6 +25,9 @@ import (
 // Limits bound a worker and its guest; see the fields.
 type Limits = wire.Limits
 
+// Order says for which order a worker works.
+type Order = wire.Order
+
 // Limit names one limit.
 type Limit = wire.Limit
 
@@ -35,11 +38,11 @@ type Entry = wire.Entry
 // Kill, Alive, Wait and Stderr may be called at any time. When the context of a call ends before its answer, the
 // worker is killed: half a conversation cannot be taken up again.
 type Worker struct {
-	dir        string
-	name       string
-	generation uint64
-	child      *confine.Child
-	stderr     *capture
+	dir    string
+	name   string
+	order  Order
+	child  *confine.Child
+	stderr *capture
 
 	// mu guards socket and lastID: one request and its answer at a time.
 	mu     sync.Mutex
@@ -50,8 +53,8 @@ type Worker struct {
 // Name returns the name of the resource.
 func (w *Worker) Name() string { return w.name }
 
-// Generation returns the generation that the worker was started with and serves.
-func (w *Worker) Generation() uint64 { return w.generation }
+// Order returns the order that the worker was started with and serves.
+func (w *Worker) Order() Order { return w.order }
 
 // PID returns the number of the worker's process.
 func (w *Worker) PID() int { return w.child.PID() }
@@ -123,7 +126,7 @@ func (w *Worker) exchange(ctx context.Context, req wire.Request, body []byte, an
 	})
 	defer stop()
 	w.lastID++
-	req.Generation, req.ID = w.generation, w.lastID
+	req.Order, req.ID = w.order, w.lastID
 	if err := wire.WriteFrame(w.socket, &req, body); err != nil {
 		if _, ours := reason.As(err); ours {
 			return wire.Response{}, nil, err // Refused here, before anything was sent.
@@ -166,8 +169,8 @@ func (w *Worker) receive(ctx context.Context, run *wire.Run) (wire.Response, []b
 	if err != nil {
 		return wire.Response{}, nil, w.lost(ctx, err)
 	}
-	if resp.Generation != w.generation || resp.ID != w.lastID {
-		return wire.Response{}, nil, w.broken(fmt.Sprintf("it answered request %d of generation %d, asked was %d of %d", resp.ID, resp.Generation, w.lastID, w.generation))
+	if resp.Order != w.order || resp.ID != w.lastID {
+		return wire.Response{}, nil, w.broken(fmt.Sprintf("it answered request %d of %+v, asked was %d of %+v", resp.ID, resp.Order, w.lastID, w.order))
 	}
 	if resp.Refusal != nil {
 		return wire.Response{}, nil, resp.Refusal.Err()

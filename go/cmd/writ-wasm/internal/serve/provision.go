@@ -45,7 +45,7 @@ func (s *Server) provision(ctx context.Context, p wire.Provision, module []byte)
 	if err != nil {
 		return nil, nil, err
 	}
-	x := measure.Subject{Name: s.hello.Name, Generation: s.generation, Limits: limits, ModuleDigest: p.Digest, Imports: tool.Imports()}
+	x := measure.Subject{Name: s.hello.Name, Generation: s.order.Generation, Limits: limits, ModuleDigest: p.Digest, Imports: tool.Imports()}
 	x.Inputs, x.Workspace = s.tree.Counts()
 	report, err := s.self.Confined(facts, x)
 	if err != nil {

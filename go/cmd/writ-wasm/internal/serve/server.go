@@ -35,12 +35,12 @@ type Server struct {
 	// cpu is closed when the kernel says that the processor time is over.
 	cpu <-chan os.Signal
 
-	phase      phase
-	generation uint64
-	hello      wire.Hello
-	tree       *memfs.FS
-	tool       *guest.Tool
-	put        *input
+	phase phase
+	order wire.Order
+	hello wire.Hello
+	tree  *memfs.FS
+	tool  *guest.Tool
+	put   *input
 }
 
 // New returns a server that has not been greeted. cpu delivers SIGXCPU.
@@ -85,7 +85,7 @@ func (s *Server) Serve(ctx context.Context, end func()) error {
 		if resp == nil {
 			continue
 		}
-		resp.Generation, resp.ID = f.req.Generation, f.req.ID
+		resp.Order, resp.ID = f.req.Order, f.req.ID
 		if err := wire.WriteFrame(s.socket, resp, body); err != nil {
 			return err
 		}
@@ -107,8 +107,11 @@ func (s *Server) answer(ctx context.Context, req *wire.Request, body []byte) (*w
 	if err := req.Check(); err != nil {
 		return nil, nil, err
 	}
-	if s.phase != started && req.Generation != s.generation {
-		return nil, nil, reason.New(reason.KernelStaleFence, fmt.Sprintf("the worker serves generation %d, the request is of %d", s.generation, req.Generation), s.hello.Name, "")
+	if err := req.Order.Check(); err != nil {
+		return nil, nil, err
+	}
+	if s.phase != started && req.Order != s.order {
+		return nil, nil, reason.New(reason.KernelStaleFence, fmt.Sprintf("the worker serves %+v, the request is of %+v", s.order, req.Order), s.hello.Name, "")
 	}
 	allowed := map[wire.Verb]phase{wire.VerbHello: started, wire.VerbProvision: greeted, wire.VerbPut: provisioned, wire.VerbRun: provisioned, wire.VerbList: ran, wire.VerbRead: ran}
 	if s.phase != allowed[req.Verb] || s.put != nil && req.Verb != wire.VerbPut {
@@ -135,7 +138,7 @@ func (s *Server) greet(req *wire.Request) (*wire.Response, []byte, error) {
 	if err := req.Hello.Limits.Check(); err != nil {
 		return nil, nil, err
 	}
-	s.generation, s.hello, s.phase = req.Generation, *req.Hello, greeted
+	s.order, s.hello, s.phase = req.Order, *req.Hello, greeted
 	s.tree = memfs.New(s.hello.Limits)
 	return &wire.Response{}, nil, nil
 }
@@ -148,7 +151,7 @@ func (s *Server) run(ctx context.Context, req *wire.Request) (*wire.Response, []
 	if r.MaxOffer > 0 {
 		s.tree.Offers(r.MaxOffer, func(payload []byte) {
 			// Nothing else is written while a guest runs. Where this fails nobody reads any more, and the worker ends.
-			_ = wire.WriteFrame(s.socket, &wire.Response{Generation: req.Generation, ID: req.ID, Offered: &wire.Offered{Bytes: int64(len(payload))}}, payload)
+			_ = wire.WriteFrame(s.socket, &wire.Response{Order: req.Order, ID: req.ID, Offered: &wire.Offered{Bytes: int64(len(payload))}}, payload)
 		})
 	}
 	// Whatever happens to the guest, it does not run twice.

@@ -6,12 +6,13 @@ import (
 	"io"
 	"testing"
 
+	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/environment/wasm/worker/wire"
 	"github.com/writ-runtime/writ/go/reason"
 )
 
 func request() wire.Request {
-	return wire.Request{Generation: 3, ID: 9, Verb: wire.VerbPut, Put: &wire.Put{Mount: "docs", Path: "a/b", Offset: 7, Last: true}}
+	return wire.Request{Order: wire.Order{Bundle: canonical.Sum(nil), Attempt: "a", Generation: 3}, ID: 9, Verb: wire.VerbPut, Put: &wire.Put{Mount: "docs", Path: "a/b", Offset: 7, Last: true}}
 }
 
 func TestFramesComeBackAsTheyWent(t *testing.T) {
@@ -26,7 +27,7 @@ func TestFramesComeBackAsTheyWent(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.Generation != sent.Generation || got.ID != sent.ID || *got.Put != *sent.Put || !bytes.Equal(back, body) {
+		if got.Order != sent.Order || got.ID != sent.ID || *got.Put != *sent.Put || !bytes.Equal(back, body) {
 			t.Errorf("got %+v with %d bytes", got, len(back))
 		}
 	}

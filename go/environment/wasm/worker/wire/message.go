@@ -30,29 +30,45 @@ const (
 	VerbRead      Verb = "read"
 )
 
-// Request is the header of a frame from the host. Only the member that belongs to the verb is set.
-type Request struct {
-	Generation uint64     `json:"generation"`
-	ID         uint64     `json:"id"`
-	Verb       Verb       `json:"verb"`
-	Hello      *Hello     `json:"hello,omitempty"`
-	Provision  *Provision `json:"provision,omitempty"`
-	Put        *Put       `json:"put,omitempty"`
-	Run        *Run       `json:"run,omitempty"`
-	Read       *Read      `json:"read,omitempty"`
+// Order says for which order a frame is: the bundle of an attempt, the attempt, and the generation of its fence. A worker
+// serves one, from its hello on, and every frame carries it (B14).
+type Order struct {
+	Bundle     canonical.Digest `json:"bundle"`
+	Attempt    string           `json:"attempt"`
+	Generation uint64           `json:"generation"`
 }
 
-// Response is the header of a frame from the worker: the request's generation and id, and the member that
+// Check refuses an order that leaves something out.
+func (o Order) Check() error {
+	if !o.Bundle.Valid() || o.Attempt == "" || o.Generation == 0 {
+		return reason.New(reason.EnvironmentProtocol, "a request names no bundle, attempt or fence", o.Attempt, "this is a fault of the caller: report it")
+	}
+	return nil
+}
+
+// Request is the header of a frame from the host. Only the member that belongs to the verb is set.
+type Request struct {
+	Order     Order      `json:"order"`
+	ID        uint64     `json:"id"`
+	Verb      Verb       `json:"verb"`
+	Hello     *Hello     `json:"hello,omitempty"`
+	Provision *Provision `json:"provision,omitempty"`
+	Put       *Put       `json:"put,omitempty"`
+	Run       *Run       `json:"run,omitempty"`
+	Read      *Read      `json:"read,omitempty"`
+}
+
+// Response is the header of a frame from the worker: the request's order and id, and the member that
 // belongs to its verb, or a refusal and nothing else. Hello and put are answered with neither. Before a run is answered
 // with its exit, it may be answered any number of times with what the guest has offered.
 type Response struct {
-	Generation uint64              `json:"generation"`
-	ID         uint64              `json:"id"`
-	Refusal    *Refusal            `json:"refusal,omitempty"`
-	Report     *attestation.Report `json:"report,omitempty"`
-	Exit       *Exit               `json:"exit,omitempty"`
-	Offered    *Offered            `json:"offered,omitempty"`
-	Listed     *Listed             `json:"listed,omitempty"`
+	Order   Order               `json:"order"`
+	ID      uint64              `json:"id"`
+	Refusal *Refusal            `json:"refusal,omitempty"`
+	Report  *attestation.Report `json:"report,omitempty"`
+	Exit    *Exit               `json:"exit,omitempty"`
+	Offered *Offered            `json:"offered,omitempty"`
+	Listed  *Listed             `json:"listed,omitempty"`
 }
 
 // Refusal carries a reason.Refusal.
@@ -63,7 +79,7 @@ type Refusal struct {
 	Remedy string      `json:"remedy,omitempty"`
 }
 
-// Hello binds the worker to one resource and one generation, for its whole life.
+// Hello binds the worker to one resource and one order, for its whole life.
 type Hello struct {
 	Name   string `json:"name"`
 	Limits Limits `json:"limits"`
