@@ -122,7 +122,7 @@ func (a *Admission) Again(ctx context.Context, order kernel.State, accepted ingr
 	o, err := a.recorded(ctx, order)
 	if err != nil {
 		var accounts unreadable
-		if ctx.Err() != nil || errors.As(err, &accounts) {
+		if r, ok := reason.As(err); ctx.Err() != nil || errors.As(err, &accounts) || ok && r.Code.Transient() {
 			return nil, err // Not the order's fault; it waits as before.
 		}
 		return nil, errors.Join(err, a.unpreparable(ctx, order, accepted, err))
@@ -177,6 +177,10 @@ func (a *Admission) prepare(ctx context.Context, o *order, before kernel.State, 
 	decision, blobs, err := a.keep(ctx, in, record)
 	if err != nil {
 		return nil, a.abandon(ctx, state, accepted, err)
+	}
+	if err := undecided(record); err != nil {
+		// Nothing was decided: nothing runs, and the order waits to be decided on.
+		return nil, errors.Join(err, Abandon(ctx, a.Ledger, state, accepted, workorder.Lost, err))
 	}
 	if refusal := record.Refusal(); refusal != nil {
 		return nil, a.block(context.WithoutCancel(ctx), state, record, decision, blobs, accepted)

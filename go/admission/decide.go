@@ -29,6 +29,17 @@ func (a *Admission) decide(ctx context.Context, in policy.Input, provider enviro
 	return a.Policies.Conclude(in, d, support(provider.Capabilities(), in.Requested), a.Broker.Offer(deployment, in.Requested)), nil
 }
 
+// undecided is why a record is no decision: a layer that did not answer in time denies
+// everything, for now and not for good.
+func undecided(r policy.Record) error {
+	for _, d := range r.Denials {
+		if d.Code.Transient() {
+			return d.Refusal()
+		}
+	}
+	return nil
+}
+
 // Changed reports whether the policies of today are others than those of a recorded
 // decision: only then can deciding again come to anything else.
 func (a *Admission) Changed(ctx context.Context, decision canonical.Digest) (bool, error) {
@@ -65,6 +76,9 @@ func (a *Admission) Reconsider(ctx context.Context, s kernel.State) (policy.Reco
 	in.Deployment = policy.InputDeployment{Name: a.Deployment}
 	record, err := a.decide(ctx, in, provider)
 	if err != nil {
+		return policy.Record{}, "", nil, err
+	}
+	if err := undecided(record); err != nil {
 		return policy.Record{}, "", nil, err
 	}
 	decision, blobs, err := a.keep(ctx, in, record)

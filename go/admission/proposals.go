@@ -47,6 +47,9 @@ func (a *Admission) resolveProposals(_ context.Context, o *order) error {
 			// The same order shows in mode shadow what would leave, and reaches nothing.
 			p.Effector, p.Destination, p.Repository, p.Base = operation.ShadowPublish, string(capability.NoScope), "", ""
 		} else if err := a.Outbox.Reaches(p); err != nil {
+			if o.recorded != nil {
+				return err // What this host has may come back; the order is as it was.
+			}
 			return at("/destination", err)
 		}
 		o.proposals = append(o.proposals, p)

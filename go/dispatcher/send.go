@@ -67,7 +67,11 @@ func (d *Dispatcher) Send(ctx context.Context, id workorder.AttemptID, accepted 
 	}
 	defer d.Ledger.Forget(id)
 	var all []Sent
+	machine := d.Ledger.Kernel().Transitions().Latest(kernel.OutboxMachine)
 	for _, at := range s.Sendings() {
+		if machine.Terminal(at.State) {
+			continue // It was told when it came to its end.
+		}
 		e := &sender{dispatcher: d, state: s, purpose: at.Purpose, accepted: accepted}
 		sent, err := e.run(ctx)
 		if doubtful(err) {
@@ -172,12 +176,16 @@ func (e *sender) send(ctx context.Context, at kernel.Sending) (waits *reason.Ref
 		_, err := e.turn(ctx, blobs, kernel.DenySending{Purpose: at.Purpose, Blocked: blocked})
 		return nil, err
 	}
+	if err := sending.Reachable(); err != nil {
+		return nil, err // Nothing was begun, and no try is used up.
+	}
 	opened, err := e.turn(ctx, nil, sending.Send())
 	if err != nil {
 		return nil, err
 	}
 	for _, p := range opened.Permits {
-		settle, err := e.dispatcher.Ledger.Run(ctx, p, sending)
+		// What was begun is not given up for a request to stop: that is one to begin no more.
+		settle, err := e.dispatcher.Ledger.Run(context.WithoutCancel(ctx), p, sending)
 		if err != nil {
 			return nil, err
 		}

@@ -55,15 +55,19 @@ func (d *Dispatcher) Tick(ctx context.Context, accepted ingress.Accepted, carry 
 
 func (d *Dispatcher) attempt(ctx context.Context, index *projection.Index, accepted ingress.Accepted, carry Carry) ([]Step, error) {
 	var steps []Step
-	for i := range index.Orders {
-		o := index.Orders[i]
+	var ids []workorder.ID
+	for _, o := range index.Orders {
+		ids = append(ids, o.ID)
+	}
+	for _, id := range ids {
+		o := index.Order(id)
 		if d.Ledger.Kernel().Transitions().Latest(kernel.WorkOrderMachine).Terminal(o.State) {
 			continue
 		}
 		if ctx.Err() != nil {
 			return steps, nil
 		}
-		step, err := d.step(ctx, index, o, accepted, carry)
+		step, err := d.step(ctx, index, *o, accepted, carry)
 		if doubtful(err) {
 			return append(steps, step), fmt.Errorf("tick at %s: %w", o.ID, err)
 		}
@@ -73,12 +77,11 @@ func (d *Dispatcher) attempt(ctx context.Context, index *projection.Index, accep
 			continue
 		}
 		// What was carried out may be what a later one waits for. Work orders that came
-		// meanwhile stand behind those that were there, and are for the next tick.
+		// meanwhile are for the next tick.
 		now, err := projection.Build(context.WithoutCancel(ctx), d.Journal, d.Ledger.Kernel().Transitions())
 		if err != nil {
 			return steps, err
 		}
-		now.Orders = now.Orders[:len(index.Orders)]
 		index = now
 	}
 	return steps, nil
@@ -90,7 +93,7 @@ func (d *Dispatcher) step(ctx context.Context, index *projection.Index, o projec
 	if a != nil && !d.Ledger.Kernel().Transitions().Latest(kernel.AttemptMachine).Terminal(a.State) {
 		return Step{Attempt: o.Last, Waits: "its attempt, which is " + string(a.State)}, nil
 	}
-	if o.Doubted {
+	if o.Doubted && o.State != "unknown_terminal" {
 		return Step{Waits: "a person: turns were left out when the journal was recovered, and what became of it may stand in them (`writ command --help`: resume-work)"}, nil
 	}
 	if dep := d.Ledger.Kernel().Depends(o.ID, capability.Mode(o.Mode), o.DependsOn, index.Look); dep != nil {

@@ -159,7 +159,8 @@ func (h *Host) openOutbox() (*outbox.Outbox, error) {
 	if err != nil {
 		return nil, err
 	}
-	destinations, err := outbox.LoadDestinations(h.state, registry)
+	load := func() (outbox.Destinations, error) { return outbox.LoadDestinations(h.state, registry) }
+	destinations, err := load()
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +171,7 @@ func (h *Host) openOutbox() (*outbox.Outbox, error) {
 	if err != nil {
 		git = "" // What needs it is refused, and says so.
 	}
-	return outbox.Open(h.state, h.Artifacts, destinations, outbox.Options{Git: git})
+	return outbox.Open(h.state, h.Artifacts, destinations, outbox.Options{Git: git, Reload: load})
 }
 
 func loadPolicies(ctx context.Context, pins *pin.Set, actions *capability.Registry) (*policy.Engine, error) {

@@ -204,8 +204,12 @@ func (k *Desk) Resume(ctx context.Context, deliveries []string, ticked bool) ([]
 			continue
 		}
 		answer, err := k.Handle(ctx, principal, d)
-		if err != nil {
+		var doubt *ledger.InDoubtError
+		if _, refused := reason.As(err); err != nil && (!refused || errors.As(err, &doubt) || reason.Is(err, reason.JournalHalted)) {
 			return answers, fmt.Errorf("resume %s: %w", id, err)
+		}
+		if err != nil {
+			continue // One that may not be heard any more, as of another owner, keeps nobody else.
 		}
 		answers = append(answers, answer)
 	}
@@ -462,6 +466,7 @@ func (c *hearing) resolve(ctx context.Context, in Intent, first []kernel.Command
 	if err != nil {
 		return err
 	}
+	defer l.Forget(state.Attempt) // It is closed, and its work order may move without it.
 	version, err := expected(in, state)
 	if err != nil {
 		return err
@@ -510,6 +515,7 @@ func (c *hearing) withdraw(ctx context.Context, in Intent, first []kernel.Comman
 	if err != nil {
 		return err
 	}
+	defer l.Forget(state.Attempt) // It is closed, and its work order may move without it.
 	if _, err := expected(in, state); err != nil {
 		return err
 	}

@@ -446,3 +446,43 @@ func TestASubmissionIsRecordedOnce(t *testing.T) {
 		t.Errorf("%d orders were recorded", recorded)
 	}
 }
+
+// One delivery that may not be heard any more, as when the state folder has another owner
+// now, keeps nobody else waiting.
+func TestADeliveryOfAnotherOwnerKeepsNobodyElse(t *testing.T) {
+	a := fixture.Admit(t, nil)
+	var pending []string
+	for i, principal := range []string{"uid:2000", owner} {
+		d := ingress.Delivery{ID: fixture.Delivery(i + 1), Channel: "local", Verb: ingress.Command, Content: []byte("/writ status")}
+		accepted, err := ingress.NewGate(principal).Accept(principal, d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = a.Ledger.CommitDelivery(t.Context(), kernel.Delivery{ID: d.ID}, ledger.Turn{
+			Commands: []kernel.Command{kernel.Receive{Delivery: kernel.Delivery{ID: d.ID}, Receipt: accepted.Digest}}, Actor: principal,
+			Blobs: []journal.Blob{accepted.Blob, {Digest: canonical.Sum(d.Content), MediaType: "text/plain", Bytes: d.Content}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pending = append(pending, d.ID)
+	}
+	answers, err := desk(a).Resume(t.Context(), pending, false)
+	if err != nil || len(answers) != 1 || answers[0].Delivery != pending[1] {
+		t.Errorf("%+v, %v", answers, err)
+	}
+}
+
+// A command on a closed attempt is judged by where its work order stands, also after that
+// moved without the attempt.
+func TestACommandOnAClosedAttemptSeesItsOrder(t *testing.T) {
+	a, key := unknown(t)
+	k := desk(a)
+	say := func(version uint64) string {
+		return fmt.Sprintf(`/writ resolve-ambiguous-effect %s --disposition confirmed_absent --operation-key %s --evidence "looked" --expected-version %d --reason "seen"`, a.State.Attempt, key, version)
+	}
+	want(t, handle(t, k, fixture.Delivery(1), say(order(t, a.Ledger).Of(kernel.WorkOrderMachine).Version)), "applied", "")
+	want(t, handle(t, k, fixture.Delivery(2), cancel(a.State, order(t, a.Ledger).Of(kernel.WorkOrderMachine).Version)), "applied", "")
+	// The decision is on what is there now, and is refused for what it is.
+	want(t, handle(t, k, fixture.Delivery(3), say(order(t, a.Ledger).Of(kernel.WorkOrderMachine).Version)), "rejected", reason.KernelWrongState)
+}

@@ -20,6 +20,17 @@ type branch struct {
 	p    Proposal
 }
 
+func (b branch) reachable() error {
+	if b.box.git == "" {
+		return gitMissing(nil)
+	}
+	place, err := openPlace(b.path)
+	if err == nil {
+		err = place.Close()
+	}
+	return err
+}
+
 func (b branch) perform(ctx context.Context) operation.Outcome {
 	r, err := openRepository(b.path)
 	if err != nil {

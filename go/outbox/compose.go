@@ -125,6 +125,9 @@ func (b *Outbox) Reaches(o workorder.Proposal) error {
 	if err != nil {
 		return err
 	}
+	if b, err = b.now(); err != nil {
+		return err
+	}
 	type wanted struct {
 		among []Destination
 		at    capability.Scope

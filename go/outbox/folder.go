@@ -48,6 +48,14 @@ const (
 
 func (f folder) partial() string { return ".writ-" + f.name }
 
+func (f folder) reachable() error {
+	place, err := f.open()
+	if err == nil {
+		err = place.Close()
+	}
+	return err
+}
+
 func (f folder) perform(ctx context.Context) operation.Outcome {
 	place, err := f.open()
 	if err != nil {

@@ -38,6 +38,7 @@ type Outbox struct {
 	// scratch is where git works on what becomes a branch.
 	scratch string
 	git     string
+	reload  func() (Destinations, error)
 	hands   hands
 }
 
@@ -46,6 +47,9 @@ type Options struct {
 	// Git is the absolute path of the program git. Without it everything that needs a repository is
 	// refused with outbox.git_missing.
 	Git string
+	// Reload returns the destinations of now, before each use; nil for those that the outbox was
+	// opened with.
+	Reload func() (Destinations, error)
 }
 
 // Open opens the outbox of a state folder, and removes what an earlier life left of its own
@@ -59,7 +63,7 @@ func Open(state string, store *artifact.Store, d Destinations, o Options) (*Outb
 	if err != nil {
 		return nil, refuse(err, "the outbox has no folder to work in", state)
 	}
-	b := &Outbox{store: store, destinations: d, scratch: scratch, git: o.Git}
+	b := &Outbox{store: store, destinations: d, scratch: scratch, git: o.Git, reload: o.Reload}
 	if err := os.MkdirAll(b.scratch, 0o700); err != nil {
 		return nil, refuse(err, "the outbox has no folder to work in", b.scratch)
 	}
@@ -73,6 +77,8 @@ func Open(state string, store *artifact.Store, d Destinations, o Options) (*Outb
 type deed interface {
 	perform(ctx context.Context) operation.Outcome
 	resolve(ctx context.Context) operation.Outcome
+	// reachable refuses what could not even be tried.
+	reachable() error
 }
 
 // Sending is one proposal as the effect of one operation.
@@ -101,11 +107,29 @@ func (b *Outbox) Prepare(ctx context.Context, a Authoritative, p Proposal, try i
 	if a.authoritative == nil {
 		return Sending{}, unproven(p)
 	}
-	at, d, err := b.deed(a.authoritative, p)
+	now, err := b.now()
+	if err != nil {
+		return Sending{}, err
+	}
+	at, d, err := now.deed(a.authoritative, p)
 	if err != nil {
 		return Sending{}, err
 	}
 	return prepare(ctx, a.authoritative, b.store, p, try, allowed, at, d)
+}
+
+// now is the outbox with the destinations of now: whoever took one off the list means it.
+func (b *Outbox) now() (*Outbox, error) {
+	if b.reload == nil {
+		return b, nil
+	}
+	d, err := b.reload()
+	if err != nil {
+		return nil, err
+	}
+	c := *b
+	c.destinations = d
+	return &c, nil
 }
 
 func unproven(p Proposal) error {
@@ -162,6 +186,10 @@ func (s Sending) Intent() operation.Intent { return s.intent }
 
 // Send is the command that makes it durable.
 func (s Sending) Send() kernel.Send { return kernel.Send{Purpose: s.proposal.Purpose, Place: s.place} }
+
+// Reachable refuses a sending whose destination cannot be opened now, or that needs a program
+// which is not there: it would come to nothing.
+func (s Sending) Reachable() error { return s.deed.reachable() }
 
 // Forbidden is why the bundle or the grants of today do not cover the proposal, with
 // capability.not_granted, and nil where they do.

@@ -228,7 +228,7 @@ func TestFailures(t *testing.T) {
 			if left := snapshot(t, w.releases, "."); len(left) > 0 {
 				t.Errorf("%v", left)
 			}
-			if code.Transient() != slices.Contains([]reason.Code{reason.OutboxFull, reason.OutboxDestinationUnusable}, code) {
+			if code.Transient() != slices.Contains([]reason.Code{reason.OutboxFull, reason.OutboxDestinationUnusable, reason.OutboxIO}, code) {
 				t.Errorf("%s", code)
 			}
 		})

@@ -146,13 +146,21 @@ func (x *Index) FindOrder(prefix string) (*Order, []Order) {
 	return nil, found
 }
 
-// Look returns what another work order can know of one; false for one that is not there.
-func (x *Index) Look(id workorder.ID) (kernel.Known, bool) {
+// Order returns the row of a work order, or nil.
+func (x *Index) Order(id workorder.ID) *Order {
 	i, found := slices.BinarySearchFunc(x.Orders, id, func(o Order, id workorder.ID) int { return strings.Compare(string(o.ID), string(id)) })
 	if !found {
+		return nil
+	}
+	return &x.Orders[i]
+}
+
+// Look returns what another work order can know of one; false for one that is not there.
+func (x *Index) Look(id workorder.ID) (kernel.Known, bool) {
+	o := x.Order(id)
+	if o == nil {
 		return kernel.Known{}, false
 	}
-	o := x.Orders[i]
 	return kernel.Known{State: o.State, Mode: capability.Mode(o.Mode), DependsOn: o.DependsOn}, true
 }
 

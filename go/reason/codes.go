@@ -936,7 +936,7 @@ func (c Code) row() (exit Exit, summary string, ok bool) {
 // reason, and for no other, may be retried.
 func (c Code) Transient() bool {
 	switch c {
-	case AdapterUnavailable, AttemptLost, EnvironmentDead, OutboxAbsent, OutboxBusy, OutboxDestinationUnusable, OutboxFull:
+	case AdapterUnavailable, AttemptLost, EnvironmentDead, OutboxAbsent, OutboxBusy, OutboxDestinationUnusable, OutboxFull, OutboxGitFailed, OutboxGitMissing, OutboxIO, OutboxUnknownDestination, PolicyTimeout:
 		return true
 	}
 	return false

@@ -26,7 +26,6 @@ func betweenParts() map[string]string {
 		"go/cmd/writ-wasm/internal/serve/input.go EnvironmentProtocol":   "only the host talks to a worker",
 		"go/cmd/writ-wasm/internal/serve/provision.go PinDigestMismatch": "only the host talks to a worker",
 		"go/cmd/writ-wasm/internal/serve/server.go EnvironmentProtocol":  "only the host talks to a worker",
-		"go/cmd/writ-wasm/internal/serve/server.go KernelStaleFence":     "only the host talks to a worker",
 		"go/canonical/errors.go Code":                                    "readers of documents wrap it",
 		"go/environment/wasm/worker/resolve.go InternalBug":              "the kernel names resources",
 		"go/policy/engine.go InternalBug":                                "the caller forgot the registry",

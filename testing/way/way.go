@@ -23,9 +23,14 @@ type Way struct {
 // Open opens the state folder, which is made if there is none, with the release set in
 // dist. Preconditions: those of host.Open.
 func Open(ctx context.Context, dist, state string) (*Way, error) {
+	return OpenThrough(ctx, dist, state, func(s journal.Store) journal.Store { return s })
+}
+
+// OpenThrough is Open with a store between the host and its journal.
+func OpenThrough(ctx context.Context, dist, state string, between func(journal.Store) journal.Store) (*Way, error) {
 	w := new(Way)
 	through := func(s journal.Store) journal.Store {
-		w.timed = newTimedStore(s)
+		w.timed = newTimedStore(between(s))
 		return w.timed
 	}
 	var err error

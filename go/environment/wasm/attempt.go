@@ -19,7 +19,6 @@ import (
 	"github.com/writ-runtime/writ/go/pin"
 	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/reason"
-	"github.com/writ-runtime/writ/go/workorder"
 )
 
 // attempt is the environment of one attempt.
@@ -61,8 +60,12 @@ func (a *attempt) permits(p ledger.Permit, kind operation.Kind) error {
 		return reason.New(reason.OperationPermitInvalid, fmt.Sprintf("the permit is not for %s of this environment", kind), a.order.Resource,
 			"this is a fault of the caller: report it")
 	}
-	// The generation may have been raised since the environment was made; the attempt not.
-	return call.Expect(a.order.Bundle.Digest(), workorder.Fence{Attempt: a.order.Fence.Attempt, Generation: call.Fence.Generation})
+	fence := a.order.Fence
+	if kind == operation.Freeze || kind == operation.Destroy {
+		// What closes an attempt may be asked for by a newer owner than the one that made the environment.
+		fence.Generation = max(fence.Generation, call.Fence.Generation)
+	}
+	return call.Expect(a.order.Bundle.Digest(), fence)
 }
 
 // Resolve implements ledger.Effect for an environment of an earlier life.

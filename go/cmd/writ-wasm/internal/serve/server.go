@@ -111,7 +111,7 @@ func (s *Server) answer(ctx context.Context, req *wire.Request, body []byte) (*w
 		return nil, nil, err
 	}
 	if s.phase != started && req.Order != s.order {
-		return nil, nil, reason.New(reason.KernelStaleFence, fmt.Sprintf("the worker serves %+v, the request is of %+v", s.order, req.Order), s.hello.Name, "")
+		return nil, nil, reason.New(reason.KernelStaleFence, fmt.Sprintf("the worker serves %+v, the request is of %+v", s.order, req.Order), s.hello.Name, "stop: another owner has the attempt")
 	}
 	allowed := map[wire.Verb]phase{wire.VerbHello: started, wire.VerbProvision: greeted, wire.VerbPut: provisioned, wire.VerbRun: provisioned, wire.VerbList: ran, wire.VerbRead: ran}
 	if s.phase != allowed[req.Verb] || s.put != nil && req.Verb != wire.VerbPut {
