@@ -459,14 +459,25 @@ func (c *hearing) cancel(ctx context.Context, in Intent, first []kernel.Command)
 	return err
 }
 
+// attempt returns where an attempt and its work order stand. What the ledger remembers of a
+// closed attempt may be older than its order, which moves without it.
+func (c *hearing) attempt(ctx context.Context, id workorder.AttemptID) (kernel.State, error) {
+	l := c.desk.Ledger
+	s, err := l.State(ctx, id)
+	if err != nil || !l.Kernel().Closed(s) {
+		return s, err
+	}
+	l.Forget(id)
+	return l.State(ctx, id)
+}
+
 // resolve records what a person found of an ambiguous effect.
 func (c *hearing) resolve(ctx context.Context, in Intent, first []kernel.Command) error {
 	l := c.desk.Ledger
-	state, err := l.State(ctx, workorder.AttemptID(in.Target))
+	state, err := c.attempt(ctx, workorder.AttemptID(in.Target))
 	if err != nil {
 		return err
 	}
-	defer l.Forget(state.Attempt) // It is closed, and its work order may move without it.
 	version, err := expected(in, state)
 	if err != nil {
 		return err
@@ -511,11 +522,10 @@ func (c *hearing) resume(ctx context.Context, in Intent, first []kernel.Command)
 // withdraw takes back an accepted proposal that was not sent yet.
 func (c *hearing) withdraw(ctx context.Context, in Intent, first []kernel.Command) error {
 	l := c.desk.Ledger
-	state, err := l.State(ctx, workorder.AttemptID(in.Target))
+	state, err := c.attempt(ctx, workorder.AttemptID(in.Target))
 	if err != nil {
 		return err
 	}
-	defer l.Forget(state.Attempt) // It is closed, and its work order may move without it.
 	if _, err := expected(in, state); err != nil {
 		return err
 	}
