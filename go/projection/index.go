@@ -87,6 +87,9 @@ type Attempt struct {
 	Open int `json:"open_operations"`
 	// Unsent counts accepted proposals that have not come to an end.
 	Unsent int `json:"unsent_proposals"`
+	// Given counts accepted proposals that came to an end without leaving, other than by a
+	// person who withdrew them.
+	Given int `json:"given_up_proposals"`
 
 	// The versions of the machines that say what State and Environment mean.
 	machine, environmentMachine uint64
@@ -291,6 +294,9 @@ func (b *Builder) event(e lifecycle.Event, before, now lifecycle.State, at int64
 		}
 		if machine.Terminal(now) {
 			a.Unsent--
+		}
+		if machine.Terminal(now) && now != "sent" && now != "withdrawn" {
+			a.Given++
 		}
 	}
 	return nil

@@ -74,7 +74,14 @@ func standing(a projection.Attempt, s style) string {
 	case a.Result == nil:
 		return string(a.State)
 	case a.Result.Conclusion == "succeeded":
-		return s.good(string(a.Result.Conclusion))
+		said := s.good(string(a.Result.Conclusion))
+		if a.Given > 0 {
+			said += s.bad(fmt.Sprintf(", %d did not leave", a.Given))
+		}
+		if a.Unsent > 0 {
+			said += s.bad(fmt.Sprintf(", %d to be sent", a.Unsent))
+		}
+		return said
 	}
 	return s.bad(string(a.Result.Conclusion))
 }
