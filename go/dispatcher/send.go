@@ -205,14 +205,16 @@ func (e *sender) resolve(ctx context.Context, at kernel.Sending) error {
 	if !ok {
 		return reason.New(reason.InternalBug, "a proposal is being sent by no operation", at.Purpose, "report it")
 	}
-	var effect ledger.Effect
 	sending, err := e.prepare(ctx, at, at.Tries, capability.Set{})
-	if effect = sending; err != nil {
-		effect = outbox.Unreachable{Err: err}
+	if err == nil {
+		err = sending.Asked(o.Intent)
+	}
+	if err != nil {
+		return err // Nobody could be asked, and that is no answer: it uses up no try.
 	}
 	asking, cancel := environment.ReconciliationContext(ctx, e.state)
 	defer cancel()
-	settle, err := e.dispatcher.Ledger.Resolve(asking, e.state, o.Intent, effect)
+	settle, err := e.dispatcher.Ledger.Resolve(asking, e.state, o.Intent, sending)
 	if err != nil {
 		return err
 	}

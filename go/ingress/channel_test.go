@@ -39,7 +39,9 @@ func play(role, state string) int {
 	case "send":
 		return say(ask(state, argument))
 	case "raw":
-		return say(raw(state, argument))
+		return say(raw(state, argument, func() {}))
+	case "half":
+		return say(raw(state, argument, func() { fmt.Println("connected") }))
 	case "idle":
 		n, _ := strconv.Atoi(argument)
 		for range n {
@@ -86,11 +88,12 @@ func ask(state, argument string) string {
 
 // raw sends bytes, leaves its end open, and returns what it is told until the other end is
 // closed.
-func raw(state, text string) string {
+func raw(state, text string, connected func()) string {
 	conn, err := connect(state)
 	if err != nil {
 		return err.Error()
 	}
+	connected()
 	_, _ = io.WriteString(conn, strings.ReplaceAll(text, "~", "\n"))
 	told, err := io.ReadAll(conn)
 	if errors.Is(err, unix.ECONNRESET) {
@@ -421,7 +424,8 @@ func TestClose(t *testing.T) {
 	h, state := host(t, "host")
 	idle := begin(t, state, "idle 3")
 	idle.expect("idle")
-	half := begin(t, state, `raw {"id":"dlv_1","verb":"submit","size":10000}~begun`)
+	half := begin(t, state, `half {"id":"dlv_1","verb":"submit","size":10000}~begun`)
+	half.expect("connected") // It is taken before what comes next is.
 	held := begin(t, state, "send hold")
 	h.expect("holding")
 	begun := time.Now()

@@ -225,14 +225,29 @@ func (s Sending) perform(ctx context.Context, c protocol.Call, in operation.Inte
 // Resolve implements ledger.Effect. It looks by name and digest at the place where the
 // intent was to take effect, and nowhere else.
 func (s Sending) Resolve(ctx context.Context, in operation.Intent) operation.Outcome {
-	switch {
-	case s.deed == nil || in.Key != s.intent.Key:
-		return operation.Refused(operation.Unknown, reason.New(reason.OperationUnknownOutcome, "another sending is asked about", string(in.Key),
-			"this is a fault of the caller: report it"))
-	case in.Digest != s.intent.Digest:
-		return operation.Refused(operation.Unknown, reason.New(reason.OutboxDestinationChanged,
-			"the sending was begun with another proposal or towards another place", string(in.Key),
-			"put the destination back where it was in "+DestinationsFile+", or say what you found with resolve-ambiguous-effect"))
+	if err := s.same(in); err != nil {
+		return operation.Refused(operation.Unknown, err)
 	}
 	return s.deed.resolve(ctx)
+}
+
+// same refuses an intent that is not this sending's, or was begun towards another place.
+func (s Sending) same(in operation.Intent) error {
+	switch {
+	case s.deed == nil || in.Key != s.intent.Key:
+		return reason.New(reason.OperationUnknownOutcome, "another sending is asked about", string(in.Key), "this is a fault of the caller: report it")
+	case in.Digest != s.intent.Digest:
+		return reason.New(reason.OutboxDestinationChanged, "the sending was begun with another proposal or towards another place", string(in.Key),
+			"put the destination back where it was in "+DestinationsFile+", or say what you found with resolve-ambiguous-effect")
+	}
+	return nil
+}
+
+// Asked refuses an intent that nobody can be asked about now: it was begun towards another
+// place, or the destination cannot be opened.
+func (s Sending) Asked(in operation.Intent) error {
+	if err := s.same(in); err != nil {
+		return err
+	}
+	return s.Reachable()
 }
