@@ -2,9 +2,7 @@ package admission
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -14,7 +12,6 @@ import (
 	"github.com/writ-runtime/writ/go/ledger"
 	"github.com/writ-runtime/writ/go/pin"
 	"github.com/writ-runtime/writ/go/reason"
-	"github.com/writ-runtime/writ/go/schema"
 	"github.com/writ-runtime/writ/go/workorder"
 )
 
@@ -52,24 +49,9 @@ type Price struct {
 // write, or that belongs to somebody else, is refused with budget.bad_accounts.
 func LoadAccounts(state string) (Accounts, error) {
 	path := filepath.Join(state, AccountsFile)
-	b, err := pin.ReadOwned(path, schema.MaxDocumentBytes)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Accounts{Kind: AccountsKind}, nil
-	}
-	if err != nil {
-		return Accounts{}, badAccounts(err.Error(), path, "make it a plain file of the user who runs Writ, with mode 0600")
-	}
-	registry, err := schema.Open()
-	if err != nil {
-		return Accounts{}, err
-	}
-	doc, err := registry.Load(path, b, AccountsKind)
-	if err != nil {
-		return Accounts{}, err
-	}
-	var a Accounts
-	if err := doc.Decode(&a); err != nil {
-		return Accounts{}, err
+	a := Accounts{Kind: AccountsKind}
+	if found, err := pin.LoadOwned(path, AccountsKind, badAccounts, &a); !found || err != nil {
+		return a, err
 	}
 	for i, account := range a.Accounts {
 		if slices.ContainsFunc(a.Accounts[:i], func(b Account) bool { return b.Name == account.Name }) {
@@ -109,7 +91,8 @@ func (a Accounts) Price(tool string) *workorder.Money {
 	return nil
 }
 
-// unreadable is the error of accounts that cannot be read: nobody's order is over by that.
+// unreadable is the error of what the owner of the state folder says there and cannot be
+// read: nobody's order is over by that.
 type unreadable struct{ error }
 
 func (u unreadable) Unwrap() error { return u.error }

@@ -43,9 +43,8 @@ type Admission struct {
 	IDs       *canonical.IDSource
 	// Outbox is where accepted results may go.
 	Outbox *outbox.Outbox
-	// Deployment is the name of the deployment whose policy applies. State is the folder
-	// that holds its accounts.
-	Deployment, State string
+	// State is the folder whose owner says which deployment it is of, and what its accounts are.
+	State string
 }
 
 // Admitted is a work order that may be activated. The activation itself is committed
@@ -121,8 +120,8 @@ func (a *Admission) Submit(ctx context.Context, doc *schema.Document, origin str
 func (a *Admission) Again(ctx context.Context, order kernel.State, accepted ingress.Accepted) (*Admitted, error) {
 	o, err := a.recorded(ctx, order)
 	if err != nil {
-		var accounts unreadable
-		if r, ok := reason.As(err); ctx.Err() != nil || errors.As(err, &accounts) || ok && r.Code.Transient() {
+		var owned unreadable
+		if r, ok := reason.As(err); ctx.Err() != nil || errors.As(err, &owned) || ok && r.Code.Transient() {
 			return nil, err // Not the order's fault; it waits as before.
 		}
 		return nil, errors.Join(err, a.unpreparable(ctx, order, accepted, err))
@@ -169,7 +168,7 @@ func (a *Admission) prepare(ctx context.Context, o *order, before kernel.State, 
 	if err != nil {
 		return nil, err
 	}
-	in := a.input(o)
+	in := o.input()
 	record, err := a.decide(ctx, in, o.provider)
 	if err != nil {
 		return nil, a.abandon(ctx, state, accepted, err)

@@ -40,25 +40,37 @@ func undecided(r policy.Record) error {
 	return nil
 }
 
-// Changed reports whether the policies of today are others than those of a recorded
-// decision: only then can deciding again come to anything else.
+// Changed reports whether the policies of today, or the deployment that they are asked for,
+// are others than those of a recorded decision: only then can deciding again come to
+// anything else.
 func (a *Admission) Changed(ctx context.Context, decision canonical.Digest) (bool, error) {
-	raw, err := a.Artifacts.Read(ctx, decision, artifact.MaxDocument)
+	was, in, err := a.decided(ctx, decision)
 	if err != nil {
 		return false, err
 	}
-	was, err := policy.ParseRecord(raw)
-	return err == nil && !slices.Equal(was.Policies, a.Policies.Digests()), err
+	deployment, err := LoadDeployment(a.State)
+	return err == nil && (in.Deployment.Name != deployment.Name || !slices.Equal(was.Policies, a.Policies.Digests())), err
+}
+
+// decided reads a recorded decision, and what the policies saw.
+func (a *Admission) decided(ctx context.Context, decision canonical.Digest) (was policy.Record, in policy.Input, err error) {
+	raw, err := a.Artifacts.Read(ctx, decision, artifact.MaxDocument)
+	if err != nil {
+		return was, in, err
+	}
+	if was, err = policy.ParseRecord(raw); err != nil {
+		return was, in, err
+	}
+	if raw, err = a.Artifacts.Read(ctx, was.Input, artifact.MaxDocument); err != nil {
+		return was, in, err
+	}
+	return was, in, canonical.Decode(raw, &in)
 }
 
 // Reconsider decides once more on what an attempt was granted, under the policies of today:
 // what leaves later is judged when it leaves. It comes with the blobs that keep the record.
 func (a *Admission) Reconsider(ctx context.Context, s kernel.State) (policy.Record, canonical.Digest, []journal.Blob, error) {
-	raw, err := a.Artifacts.Read(ctx, s.Decision(), artifact.MaxDocument)
-	if err != nil {
-		return policy.Record{}, "", nil, err
-	}
-	was, err := policy.ParseRecord(raw)
+	_, in, err := a.decided(ctx, s.Decision())
 	if err != nil {
 		return policy.Record{}, "", nil, err
 	}
@@ -66,14 +78,11 @@ func (a *Admission) Reconsider(ctx context.Context, s kernel.State) (policy.Reco
 	if err != nil {
 		return policy.Record{}, "", nil, err
 	}
-	if raw, err = a.Artifacts.Read(ctx, was.Input, artifact.MaxDocument); err != nil {
+	deployment, err := LoadDeployment(a.State)
+	if err != nil {
 		return policy.Record{}, "", nil, err
 	}
-	var in policy.Input
-	if err := canonical.Decode(raw, &in); err != nil {
-		return policy.Record{}, "", nil, err
-	}
-	in.Deployment = policy.InputDeployment{Name: a.Deployment}
+	in.Deployment = policy.InputDeployment{Name: deployment.Name}
 	record, err := a.decide(ctx, in, provider)
 	if err != nil {
 		return policy.Record{}, "", nil, err
@@ -86,7 +95,7 @@ func (a *Admission) Reconsider(ctx context.Context, s kernel.State) (policy.Reco
 }
 
 // input is what policies see, with every default filled in.
-func (a *Admission) input(o *order) policy.Input {
+func (o *order) input() policy.Input {
 	w, l := o.order, o.manifest.Limits
 	in := policy.Input{
 		WorkOrder: policy.InputWorkOrder{
@@ -106,8 +115,8 @@ func (a *Admission) input(o *order) policy.Input {
 			},
 			Account: w.Account,
 		},
-		Requested: o.requests, Deployment: policy.InputDeployment{Name: a.Deployment},
-		Facts: policy.Facts{AdapterDigest: o.adapter.Digest, ModeEvidence: canonical.Digest("")},
+		Requested: o.requests, Deployment: policy.InputDeployment{Name: o.deployment},
+		Facts: o.facts,
 	}
 	for _, i := range w.Inputs {
 		in.WorkOrder.Inputs = append(in.WorkOrder.Inputs, policy.InputMount{Name: i.Name})

@@ -18,6 +18,7 @@ import (
 	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/outbox"
 	"github.com/writ-runtime/writ/go/pin"
+	"github.com/writ-runtime/writ/go/policy"
 	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/go/schema"
@@ -74,6 +75,9 @@ type order struct {
 	// checkpoint says which checkpoints are taken, from is the one that the attempt starts from.
 	checkpoint attemptbundle.CheckpointPolicy
 	from       *attemptbundle.StartingPoint
+	// deployment is the name of the deployment of the moment, facts what Writ knows of the order.
+	deployment string
+	facts      policy.Facts
 	// price is what a run of the tool costs, nil if nobody has said or no money is counted.
 	price *workorder.Money
 
@@ -100,7 +104,7 @@ func (a *Admission) resolve(ctx context.Context, doc *schema.Document, origin st
 	}
 	o.fillIn()
 	for _, step := range []func(context.Context, *order) error{
-		a.resolveEnvironment, a.resolvePins, a.resolveBudget, a.resolveOutputs, a.resolveInputs, a.resolveCheckpoint, a.resolveProposals, a.resolveRequests, a.resolvePackages,
+		a.resolveEnvironment, a.resolvePins, a.resolveFacts, a.resolveBudget, a.resolveOutputs, a.resolveInputs, a.resolveCheckpoint, a.resolveProposals, a.resolveRequests, a.resolvePackages,
 	} {
 		if err := step(ctx, o); err != nil {
 			return nil, err

@@ -33,13 +33,9 @@ import (
 	"github.com/writ-runtime/writ/go/pin"
 	"github.com/writ-runtime/writ/go/policy"
 	"github.com/writ-runtime/writ/go/reason"
-	"github.com/writ-runtime/writ/go/schema"
 	"github.com/writ-runtime/writ/go/workorder"
 	"github.com/writ-runtime/writ/schemas"
 )
-
-// deployment is the deployment whose policy this release applies.
-const deployment = "local"
 
 // Options say where a host works.
 type Options struct {
@@ -148,18 +144,14 @@ func (h *Host) openAdmission(ctx context.Context) error {
 	}
 	h.Admission = &admission.Admission{
 		Ledger: h.Ledger, Policies: policies, Actions: actions, Broker: broker.NewLocal(actions, broker.LocalTerms()),
-		Providers: h.providers, Pins: h.pins, Artifacts: h.Artifacts, IDs: h.ids, Outbox: box, Deployment: deployment, State: h.state,
+		Providers: h.providers, Pins: h.pins, Artifacts: h.Artifacts, IDs: h.ids, Outbox: box, State: h.state,
 	}
 	return nil
 }
 
 // openOutbox opens the places that the owner of the state folder lets results go to.
 func (h *Host) openOutbox() (*outbox.Outbox, error) {
-	registry, err := schema.Open()
-	if err != nil {
-		return nil, err
-	}
-	load := func() (outbox.Destinations, error) { return outbox.LoadDestinations(h.state, registry) }
+	load := func() (outbox.Destinations, error) { return outbox.LoadDestinations(h.state) }
 	destinations, err := load()
 	if err != nil {
 		return nil, err

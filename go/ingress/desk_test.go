@@ -141,6 +141,10 @@ func TestWhatIsNotApplied(t *testing.T) {
 		{"no such clock", "/writ reconcile-clock host --from 1 --expected-version 1 --reason x", "rejected", reason.IDUnknown},
 		{"no budget", fmt.Sprintf("/writ settle-budget %s --calls 0 --tokens 0 --wall-ms 1 --money 0 --expected-version 1 --reason x", a.State.Attempt), "rejected", reason.KernelWrongState},
 		{"less than nothing", fmt.Sprintf("/writ settle-budget %s --calls -1 --tokens 0 --wall-ms 1 --money 0 --expected-version 1 --reason x", a.State.Attempt), "rejected", reason.IngressMalformed},
+		{"no mode", fmt.Sprintf("/writ mode-raise %s --to root --evidence %s --expected-version %d --reason x", a.State.WorkOrder, a.State.Attempt, version), "rejected", reason.IngressMalformed},
+		{"an old version of an order to raise", fmt.Sprintf("/writ mode-raise %s --to production --evidence %s --expected-version %d --reason x", a.State.WorkOrder, a.State.Attempt, version-1), "conflict", reason.IngressStale},
+		{"an attempt that shows nothing", fmt.Sprintf("/writ mode-raise %s --to production --evidence %s --expected-version %d --reason x", a.State.WorkOrder, a.State.Attempt, version), "rejected", reason.ModeNoEvidence},
+		{"no such attempt", fmt.Sprintf("/writ mode-raise %s --to production --evidence att_x --expected-version %d --reason x", a.State.WorkOrder, version), "rejected", reason.IDUnknown},
 		{"nothing unknown", fmt.Sprintf("/writ resolve-ambiguous-effect %s --disposition confirmed_absent --operation-key k --evidence e --expected-version %d --reason r", a.State.Attempt, version), "rejected", reason.KernelWrongState},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -26,6 +26,7 @@ const (
 	Withdraw               = "withdraw"
 	ResumeWork             = "resume-work"
 	SettleBudget           = "settle-budget"
+	ModeRaise              = "mode-raise"
 	Wake                   = "wake"
 )
 
@@ -34,23 +35,23 @@ const (
 type form struct {
 	verb, target string
 	flags        []string
-	// person says that only an authenticated person may have it.
-	person bool
 }
 
-// forms is the whole grammar.
+// forms is the whole grammar. No verb says who may have it: whoever the gate lets in is a
+// person who is enumerated, and a scheduler has a door of its own that takes nothing but wake.
 //
 //writ:immutable the grammar
 var forms = []form{
 	{verb: Status},
 	{verb: Wake},
-	{verb: CancelWork, target: "ID", flags: []string{"expected-version", "reason"}, person: true},
-	{verb: ResumeWork, target: "ID", flags: []string{"expected-version", "reason"}, person: true},
-	{verb: ResolveAmbiguousEffect, target: "ATTEMPT", person: true,
+	{verb: CancelWork, target: "ID", flags: []string{"expected-version", "reason"}},
+	{verb: ResumeWork, target: "ID", flags: []string{"expected-version", "reason"}},
+	{verb: ModeRaise, target: "ID", flags: []string{"to", "evidence", "expected-version", "reason"}},
+	{verb: ResolveAmbiguousEffect, target: "ATTEMPT",
 		flags: []string{"disposition", "operation-key", "evidence", "expected-version", "reason"}},
-	{verb: Withdraw, target: "ATTEMPT", flags: []string{"purpose", "expected-version", "reason"}, person: true},
-	{verb: ReconcileClock, target: "CLOCK", flags: []string{"from", "expected-version", "reason"}, person: true},
-	{verb: SettleBudget, target: "ATTEMPT", flags: []string{"calls", "tokens", "wall-ms", "money", "expected-version", "reason"}, person: true},
+	{verb: Withdraw, target: "ATTEMPT", flags: []string{"purpose", "expected-version", "reason"}},
+	{verb: ReconcileClock, target: "CLOCK", flags: []string{"from", "expected-version", "reason"}},
+	{verb: SettleBudget, target: "ATTEMPT", flags: []string{"calls", "tokens", "wall-ms", "money", "expected-version", "reason"}},
 }
 
 // line renders the form as a person would type it.
@@ -155,11 +156,6 @@ func Parse(text string) (Intent, error) {
 		return Intent{}, malformed(fmt.Sprintf("%.40q is more than %s takes", rest[0].text, f.verb), remedy)
 	}
 	return in, nil
-}
-
-// person reports whether only a person may have the intent.
-func (i Intent) person() bool {
-	return slices.ContainsFunc(forms, func(f form) bool { return f.verb == i.Verb && f.person })
 }
 
 type word struct {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/capability"
 	"github.com/writ-runtime/writ/go/journal"
 	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/lifecycle"
@@ -28,6 +29,8 @@ func (c *hearing) apply(ctx context.Context, in Intent, first []kernel.Command) 
 		return c.reconcileClock(ctx, in, first)
 	case ResumeWork:
 		return c.resume(ctx, in, first)
+	case ModeRaise:
+		return c.raiseMode(ctx, in, first)
 	case Withdraw:
 		return c.withdraw(ctx, in, first)
 	case SettleBudget:
@@ -157,6 +160,36 @@ func (c *hearing) resume(ctx context.Context, in Intent, first []kernel.Command)
 	commands := append(first, kernel.Resume{Ingress: c.accepted.Digest, Resumed: kernel.Resumed{Principal: c.accepted.Receipt.Principal, Reason: in.Flag("reason")}},
 		kernel.Apply{Delivery: c.delivery(), Became: order.OrderSubject()})
 	_, err = c.desk.Ledger.CommitOrder(ctx, order, order.WorkOrder, c.turn(workorder.Fence{}, commands))
+	return err
+}
+
+// raiseMode approves a work order for the mode that it asks for.
+func (c *hearing) raiseMode(ctx context.Context, in Intent, first []kernel.Command) error {
+	l := c.desk.Ledger
+	order, err := l.Order(ctx, workorder.ID(in.Target))
+	if err != nil {
+		return err
+	}
+	version, err := expected(in, order)
+	if err != nil {
+		return err
+	}
+	mode := capability.Mode(in.Flag("to"))
+	if !mode.Valid() {
+		return malformed(fmt.Sprintf("%.40q is no mode", mode), "write shadow, proposal or production")
+	}
+	shown, err := c.attempt(ctx, workorder.AttemptID(in.Flag("evidence")))
+	if err != nil {
+		return err
+	}
+	evidence, err := kernel.EvidenceOf(shown)
+	if err != nil {
+		return err
+	}
+	commands := append(first, kernel.RaiseMode{Ingress: c.accepted.Digest, ModeRaised: kernel.ModeRaised{
+		Mode: mode, Evidence: evidence, ExpectedVersion: version, Principal: c.accepted.Receipt.Principal, Reason: in.Flag("reason"),
+	}}, kernel.Apply{Delivery: c.delivery(), Became: order.OrderSubject()})
+	_, err = l.CommitOrder(ctx, order, order.WorkOrder, c.turn(workorder.Fence{}, commands))
 	return err
 }
 

@@ -112,6 +112,12 @@ func (k Kernel) absorb(s *State, e lifecycle.Event, body any) error {
 			return err
 		}
 		s.Blocked = b.Why
+	case "work_order.mode_raised":
+		if s.Of(WorkOrderMachine).State == "blocked_policy" {
+			s.Blocked = "" // It is decided anew.
+		}
+		s.Raised = new(ModeRaised)
+		return into(body, e.Body, s.Raised)
 	case "work_order.ready":
 		s.Blocked = ""
 	case "work_order.reserved":

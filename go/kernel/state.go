@@ -71,6 +71,8 @@ type State struct {
 	CancelReason string
 	// Result is nil until the attempt came to something.
 	Result *workorder.Result
+	// Raised is how a person approved the work order for its mode, nil if nobody did.
+	Raised *ModeRaised
 	// Doubted says that the environment ended unknown: something of it may have been alive.
 	Doubted bool
 	// Dispositions are those that people made of the attempt's ambiguities, in their order.

@@ -1,9 +1,7 @@
 package outbox
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"path/filepath"
 	"strings"
 
@@ -11,7 +9,6 @@ import (
 	"github.com/writ-runtime/writ/go/capability"
 	"github.com/writ-runtime/writ/go/pin"
 	"github.com/writ-runtime/writ/go/reason"
-	"github.com/writ-runtime/writ/go/schema"
 )
 
 // DestinationsKind is the registered kind of Destinations.
@@ -42,27 +39,16 @@ type Destination struct {
 // LoadDestinations reads the destinations of a state folder. Without the file there are
 // none. Whoever may write the file decides where results go: one that others than its
 // owner may write, or that belongs to somebody else, is refused with outbox.bad_destinations.
-func LoadDestinations(state string, registry *schema.Registry) (Destinations, error) {
-	path := filepath.Join(state, DestinationsFile)
-	b, err := pin.ReadOwned(path, schema.MaxDocumentBytes)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Destinations{Kind: DestinationsKind}, nil
-	}
-	if err != nil {
-		return Destinations{}, badDestinations(err.Error(), path, "make it a plain file of the user who runs Writ, with mode 0600")
-	}
-	doc, err := registry.Load(path, b, DestinationsKind)
-	if err != nil {
-		return Destinations{}, err
-	}
-	var d Destinations
-	if err := doc.Decode(&d); err != nil {
-		return Destinations{}, err
+func LoadDestinations(state string) (Destinations, error) {
+	d := Destinations{Kind: DestinationsKind}
+	found, err := pin.LoadOwned(filepath.Join(state, DestinationsFile), DestinationsKind, badDestinations, &d)
+	if !found || err != nil {
+		return d, err
 	}
 	return d, d.Check(state)
 }
 
-func badDestinations(what, where, remedy string) *reason.Refusal {
+func badDestinations(what, where, remedy string) error {
 	return reason.New(reason.OutboxBadDestinations, "the destinations of the outbox cannot be used: "+what, where, remedy)
 }
 

@@ -182,10 +182,8 @@ func FuzzParseProposal(f *testing.F) {
 
 // The destinations of a deployment are read as they are written, and nowhere else.
 func TestLoadDestinations(t *testing.T) {
-	registry, err := schema.Open()
-	fatal(t, err)
 	state := t.TempDir()
-	d, err := outbox.LoadDestinations(state, registry)
+	d, err := outbox.LoadDestinations(state)
 	if err != nil || len(d.Publish)+len(d.Review)+len(d.Repositories) > 0 {
 		t.Fatalf("%+v, %v", d, err)
 	}
@@ -193,7 +191,7 @@ func TestLoadDestinations(t *testing.T) {
 	load := func(text string) (outbox.Destinations, error) {
 		t.Helper()
 		fatal(t, os.WriteFile(at, []byte(text), 0o600))
-		return outbox.LoadDestinations(state, registry)
+		return outbox.LoadDestinations(state)
 	}
 	d, err = load("kind: writ.outbox_destinations.v1\npublish:\n  - name: releases\n    path: /srv/releases\nrepositories:\n  - {name: project, path: /srv/project}\n")
 	if err != nil || d.Publish[0] != (outbox.Destination{Name: "releases", Path: "/srv/releases"}) || d.Repositories[0].Name != "project" {
@@ -230,7 +228,7 @@ func TestLoadDestinations(t *testing.T) {
 	} {
 		fatal(t, os.RemoveAll(at))
 		fatal(t, make())
-		if _, err := outbox.LoadDestinations(state, registry); !reason.Is(err, reason.OutboxBadDestinations) {
+		if _, err := outbox.LoadDestinations(state); !reason.Is(err, reason.OutboxBadDestinations) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

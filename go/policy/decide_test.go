@@ -49,7 +49,7 @@ func TestDenialsNameLayerRuleAndLine(t *testing.T) {
 			layer: capability.ConstitutionLayer, rule: "constitution.merge_is_for_people", says: "let a person merge"},
 		"merge as operator in production": {change: func(in *policy.Input) {
 			in.WorkOrder.Role, in.WorkOrder.Mode = "operator", capability.Production
-			in.Facts.ModeEvidence = in.WorkOrder.Tool.Digest
+			in.Facts.ModeEvidence, in.Facts.ModeEvidenceCurrent = in.WorkOrder.Tool.Digest, true
 		}, more: []capability.Request{request(t, "repo.merge", "repo:a/b", "branch:main")},
 			layer: capability.ConstitutionLayer, rule: "constitution.merge_is_for_people"},
 		"undeclared input": {more: []capability.Request{request(t, "input.read", "input:secrets/**", "")},
@@ -88,7 +88,7 @@ func TestDenialsNameLayerRuleAndLine(t *testing.T) {
 			layer: capability.ModeLayer, rule: "mode.production_needs_evidence"},
 		"production with evidence": {change: func(in *policy.Input) {
 			in.WorkOrder.Role, in.WorkOrder.Mode = "operator", capability.Production
-			in.Facts.ModeEvidence = in.WorkOrder.Tool.Digest
+			in.Facts.ModeEvidence, in.Facts.ModeEvidenceCurrent = in.WorkOrder.Tool.Digest, true
 		}, layer: capability.DeploymentLayer, rule: "deployment.maximum_mode"},
 		"unlisted tool": {change: func(in *policy.Input) {
 			in.WorkOrder.Tool.Name = "nmap"

@@ -79,8 +79,11 @@ type Facts struct {
 	AdapterDigest canonical.Digest `json:"adapter_digest"`
 	// Supervised says that an authenticated person supervises this one attempt.
 	Supervised bool `json:"supervised"`
-	// ModeEvidence is the digest of the evidence pack that a person raised the mode with, or "".
+	// ModeEvidence is the digest of what a person approved the order for its mode by, or "".
 	ModeEvidence canonical.Digest `json:"mode_evidence"`
+	// ModeEvidenceCurrent says that what was shown there ran the very tool and adapter that are
+	// pinned now.
+	ModeEvidenceCurrent bool `json:"mode_evidence_current"`
 }
 
 // Bytes returns the canonical JSON of the input.

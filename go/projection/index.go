@@ -53,6 +53,8 @@ type Order struct {
 	Failure *kernel.Failure `json:"failure"`
 	// Retry is what it waits for before its next attempt, nil if it does not.
 	Retry *kernel.RetryWait `json:"retry"`
+	// Raised is how a person approved it for its mode, nil if nobody did.
+	Raised *kernel.ModeRaised `json:"mode_raised"`
 	// Doubted says that turns were left out since it was submitted, when the journal was
 	// recovered, and nobody has said yet that it may be attempted all the same.
 	Doubted bool `json:"doubted"`
@@ -349,6 +351,12 @@ func (b *Builder) order(id workorder.ID, e lifecycle.Event, now lifecycle.State,
 	case "work_order.blocked_dependency", "work_order.dependency_failed":
 		o.Blocked, o.Dependency, o.Budget = "", new(kernel.Dependency), nil
 		return canonical.Decode(e.Body, o.Dependency)
+	case "work_order.mode_raised":
+		if now == "ready" {
+			o.Blocked, o.Dependency, o.Budget = "", nil, nil
+		}
+		o.Raised = new(kernel.ModeRaised)
+		return canonical.Decode(e.Body, o.Raised)
 	case "work_order.resumed":
 		o.trusted = b.index.Sequence
 	case "work_order.blocked_budget", "work_order.budget_exhausted":

@@ -190,6 +190,8 @@ const (
 	DependencyMissing Code = "dependency.missing"
 	// DependencyWaiting ends in state. The work order waits for others that are not applied yet.
 	DependencyWaiting Code = "dependency.waiting"
+	// DeploymentBadChoice ends in invalid. The file that names the deployment of a state folder cannot be trusted.
+	DeploymentBadChoice Code = "deployment.bad_choice"
 	// EnvironmentDead ends in lost. The environment died.
 	EnvironmentDead Code = "environment.dead"
 	// EnvironmentLimitCpu ends in failed. The environment reached its limit of processor time.
@@ -328,6 +330,10 @@ const (
 	MaterializeTooLarge Code = "materialize.too_large"
 	// MaterializeUnsupportedEntry ends in invalid. An input holds an entry that is neither file nor folder.
 	MaterializeUnsupportedEntry Code = "materialize.unsupported_entry"
+	// ModeNoEvidence ends in denied. What a mode is to be raised by shows nothing for it.
+	ModeNoEvidence Code = "mode.no_evidence"
+	// ModeNotAsked ends in state. A work order is to be raised to another mode than it asks for.
+	ModeNotAsked Code = "mode.not_asked"
 	// OperationCollision ends in conflict. The same operation key was used with another digest.
 	OperationCollision Code = "operation.collision"
 	// OperationDissolved ends in lost. Nothing of the operation is left: what it did was contained and died with its resource.
@@ -656,6 +662,8 @@ func (c Code) row() (exit Exit, summary string, ok bool) {
 		return ExitNotFound, "A work order that it depends on does not exist.", true
 	case DependencyWaiting:
 		return ExitState, "The work order waits for others that are not applied yet.", true
+	case DeploymentBadChoice:
+		return ExitInvalid, "The file that names the deployment of a state folder cannot be trusted.", true
 	case EnvironmentDead:
 		return ExitLost, "The environment died.", true
 	case EnvironmentLimitCpu:
@@ -794,6 +802,10 @@ func (c Code) row() (exit Exit, summary string, ok bool) {
 		return ExitInvalid, "An input is larger than its limit.", true
 	case MaterializeUnsupportedEntry:
 		return ExitInvalid, "An input holds an entry that is neither file nor folder.", true
+	case ModeNoEvidence:
+		return ExitDenied, "What a mode is to be raised by shows nothing for it.", true
+	case ModeNotAsked:
+		return ExitState, "A work order is to be raised to another mode than it asks for.", true
 	case OperationCollision:
 		return ExitConflict, "The same operation key was used with another digest.", true
 	case OperationDissolved:
@@ -1042,6 +1054,7 @@ func Codes() []Code {
 		DependencyFailed,
 		DependencyMissing,
 		DependencyWaiting,
+		DeploymentBadChoice,
 		EnvironmentDead,
 		EnvironmentLimitCpu,
 		EnvironmentLimitFiles,
@@ -1111,6 +1124,8 @@ func Codes() []Code {
 		MaterializeMissing,
 		MaterializeTooLarge,
 		MaterializeUnsupportedEntry,
+		ModeNoEvidence,
+		ModeNotAsked,
 		OperationCollision,
 		OperationDissolved,
 		OperationIntentMalformed,

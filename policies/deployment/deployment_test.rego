@@ -37,6 +37,24 @@ test_nothing_leaves_local if {
 	}
 }
 
+test_production_publishes_where_it_is_chosen if {
+	publish := {"action": "outbox.publish", "resource": "output:report.json", "destination": "folder:releases"}
+	raised := object.union(asking([publish]), {"work_order": object.union(order, {"mode": "production"})})
+	"deployment.maximum_mode" in denied(deployment.decision) with input as raised
+	answer := deployment.decision with input as object.union(raised, {"deployment": {"name": "local-production"}})
+	answer.deny == set()
+	["outbox.publish", "output:**"] in allowed(answer)
+}
+
+test_no_deployment_merges if {
+	every name, _ in data.deployment.deployments {
+		answer := deployment.decision with input as object.union(asking([]), {"deployment": {"name": name}})
+		every entry in answer.allow {
+			not entry.action in {"repo.merge", "credential.use"}
+		}
+	}
+}
+
 test_unknown_deployment_denies_everything if {
 	answer := deployment.decision with input as object.union(asking([]), {"deployment": {"name": "cloud"}})
 	denied(answer) == {"deployment.known"}

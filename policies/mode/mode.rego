@@ -86,17 +86,37 @@ deny contains {
 	"action": "*",
 	"rule": "mode.production_needs_evidence",
 	"reason": "mode production needs evidence of an earlier run in a lower mode",
-	"remedy": "ask for mode proposal, and have a person raise the mode with the evidence pack of that run",
+	"remedy": "ask for mode shadow or proposal first, and have a person raise the mode by that run (`writ command --help`: mode-raise)",
 } if {
 	mode == "production"
 	not evidence
+}
+
+# METADATA
+# title: Evidence is of the code that is to run
+# description: >-
+#   What was approved by the run of one tool and adapter says nothing of others, or of later ones.
+deny contains {
+	"action": "*",
+	"rule": "mode.evidence_of_other_code",
+	"reason": "what the mode was raised by ran another tool or another adapter than are pinned now",
+	"remedy": "run the order in a lower mode with the tool and adapter of now, and have a person raise the mode by that",
+} if {
+	mode == "production"
+	evidence
+	not current
 }
 
 known if lib.mode_rank[mode]
 
 raised_with_evidence if mode != "production"
 
-raised_with_evidence if evidence
+raised_with_evidence if {
+	evidence
+	current
+}
+
+current if input.facts.mode_evidence_current == true
 
 evidence if regex.match(`^sha256:[0-9a-f]{64}$`, input.facts.mode_evidence)
 

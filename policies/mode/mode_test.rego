@@ -80,7 +80,16 @@ test_production_needs_evidence if {
 
 test_production_with_evidence if {
 	digest := concat("", ["sha256:", concat("", ["0" | some _ in numbers.range(1, 64)])])
-	answer := mode.decision with input as object.union(asking("production", [read, propose]), {"facts": {"mode_evidence": digest}})
+	answer := mode.decision with input as object.union(asking("production", [read, propose]), {"facts": {"mode_evidence": digest, "mode_evidence_current": true}})
 	allowed(answer) == {"input.read", "artifact.propose"}
 	answer.deny == set()
+}
+
+test_evidence_of_other_code_is_none if {
+	digest := concat("", ["sha256:", concat("", ["0" | some _ in numbers.range(1, 64)])])
+	every facts in [{}, {"mode_evidence_current": false}, {"mode_evidence_current": "true"}] {
+		answer := mode.decision with input as object.union(asking("production", [read, propose]), {"facts": object.union(facts, {"mode_evidence": digest})})
+		allowed(answer) == set()
+		denied(answer) == {"mode.evidence_of_other_code"}
+	}
 }

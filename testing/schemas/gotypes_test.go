@@ -34,6 +34,7 @@ import (
 func goTypes() map[string]reflect.Type {
 	return map[string]reflect.Type{
 		"accounts":                 reflect.TypeFor[admission.Accounts](),
+		"deployment":               reflect.TypeFor[admission.Deployment](),
 		"action-grant":             reflect.TypeFor[broker.Token](),
 		"artifact-manifest":        reflect.TypeFor[protocol.ArtifactManifest](),
 		"attempt-bundle":           reflect.TypeFor[attemptbundle.Bundle](),
@@ -83,6 +84,8 @@ func goTypes() map[string]reflect.Type {
 		"event/descriptor":           reflect.TypeFor[workorder.Descriptor](),
 		"event/failure":              reflect.TypeFor[kernel.Failure](),
 		"event/effect_proposal":      reflect.TypeFor[kernel.Proposed](),
+		"event/mode_raised":          reflect.TypeFor[kernel.ModeRaised](),
+		"event/mode_evidence":        reflect.TypeFor[kernel.ModeEvidence](),
 		"event/resumed":              reflect.TypeFor[kernel.Resumed](),
 		"event/sending":              reflect.TypeFor[kernel.Begun](),
 		"event/fenced":               reflect.TypeFor[kernel.Fenced](),

@@ -73,6 +73,7 @@ func stored(t testing.TB) []document {
 			}}},
 			Prices: []admission.Price{{Tool: "textstat", Run: workorder.Money{Amount: 1, Currency: "EUR", Scale: 2}}},
 		})},
+		{"a deployment's name", admission.DeploymentKind, marshal(t, admission.Deployment{Kind: admission.DeploymentKind, Name: "local"})},
 		{"a broker's grant", "writ.action_grant.v1", marshal(t, token(t))},
 	}
 	for _, m := range fixture.Kernel(t).Transitions().Machines() {

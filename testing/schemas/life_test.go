@@ -470,6 +470,7 @@ func lives() map[string]func(t testing.TB) *life {
 		},
 		"waiting": func(t testing.TB) *life {
 			l := newLife(t)
+			order := strings.Replace(order, `"mode":"observe"`, `"mode":"shadow"`, 1)
 			submit := fixture.Submit()
 			submit.Submitted.Order, submit.Submitted.Schema = canonicalize(l.t, []byte(order)), fixture.Digest("schema")
 			delivered, err := ingress.NewGate("uid:1000").Accept("uid:1000", ingress.Delivery{ID: delivery, Channel: "cli", Verb: ingress.Submit, Content: []byte(order)})
@@ -489,6 +490,13 @@ func lives() map[string]func(t testing.TB) *life {
 			s := turn(turn(kernel.State{}, submit), kernel.Depend{Dependency: wait})
 			fail := kernel.Dependency{Code: reason.DependencyMissing, Why: "it is not there", On: []kernel.DependsOn{{WorkOrder: other}}}
 			s = turn(s, kernel.Resume{Ingress: delivered.Digest, Resumed: kernel.Resumed{Principal: "uid:1000", Reason: "nothing was left out of it"}})
+			s = turn(s, kernel.RaiseMode{Ingress: delivered.Digest, ModeRaised: kernel.ModeRaised{
+				Mode: capability.Shadow, Principal: "uid:1000", Reason: "it was looked at", ExpectedVersion: 3,
+				Evidence: kernel.ModeEvidence{
+					Attempt: fixture.Attempt, Mode: capability.Observe, Bundle: fixture.Digest("bundle"), Tool: fixture.Digest("tool"),
+					Adapter: fixture.Digest("adapter"), Result: fixture.Digest("result"),
+				},
+			}})
 			turn(s, kernel.Depend{Dependency: fail})
 			return l.finish()
 		},

@@ -40,6 +40,9 @@ func (o shownOrder) write(w io.Writer, s style) {
 		section(w, s, "waits", "for a person: turns were left out when the journal was recovered, and what became of the order may stand in them",
 			"writ command '/writ resume-work "+string(o.ID)+" --expected-version "+fmt.Sprint(len(o.Events))+" --reason …' lets it be attempted, cancel-work ends it")
 	}
+	if m := o.Raised; m != nil {
+		section(w, s, "raised", fmt.Sprintf("to mode %s by %s, who looked at %s in mode %s", m.Mode, plain(m.Principal), m.Evidence.Attempt, m.Evidence.Mode), plain(m.Reason))
+	}
 	if o.Blocked != "" {
 		section(w, s, "why", plain(o.Blocked))
 	}
