@@ -49,8 +49,13 @@ func (l *life) ceiling(calls int64) kernel.Account {
 
 // draw reserves an attempt at a work order of its own, the n-th, for one call.
 func (l *life) draw(one *ledger.Ledger, n int) (ledger.Opened, error) {
-	r := fixture.ReservedFor(l.t, one.Kernel(), oneCall)
-	suffix := fmt.Sprintf("%03d", n)
+	return drawFor(l.t, one, fmt.Sprintf("%03d", n))
+}
+
+// drawFor is draw for a work order whose id ends in suffix.
+func drawFor(t *testing.T, one *ledger.Ledger, suffix string) (ledger.Opened, error) {
+	t.Helper()
+	r := fixture.ReservedFor(t, one.Kernel(), oneCall)
 	r.ID, r.Attempt, r.WorkOrder = r.ID+workorder.ReservationID(suffix), r.Attempt+workorder.AttemptID(suffix), r.WorkOrder+workorder.ID(suffix)
 	r.Fence.Attempt, r.Account = r.Attempt, account
 	var err error
@@ -59,7 +64,7 @@ func (l *life) draw(one *ledger.Ledger, n int) (ledger.Opened, error) {
 	}
 	submit := fixture.Submit()
 	submit.ID = r.WorkOrder
-	return one.Reserve(l.t.Context(), kernel.State{}, r.Attempt, ledger.Turn{Commands: []kernel.Command{submit, kernel.Reserve{Reservation: r}}, Actor: "uid:0"})
+	return one.Reserve(t.Context(), kernel.State{}, r.Attempt, ledger.Turn{Commands: []kernel.Command{submit, kernel.Reserve{Reservation: r}}, Actor: "uid:0"})
 }
 
 func oneCall(b *attemptbundle.Bundle) { b.Ceilings.Calls = 1 }

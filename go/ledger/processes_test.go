@@ -38,8 +38,7 @@ type prize struct {
 	before int
 }
 
-// prizes are what is raced for, a row each. Whatever else only one may have, such as the
-// rest of an account that two reservations would draw on, is one more row.
+// prizes are what is raced for, a row each.
 func prizes() []prize {
 	return []prize{
 		{
@@ -69,6 +68,17 @@ func prizes() []prize {
 				r.ID, r.Attempt = r.ID+workorder.ReservationID(racer), r.Attempt+workorder.AttemptID(racer)
 				r.Fence.Attempt, r.Ordinal = r.Attempt, 2
 				return one.Reserve(t.Context(), order, r.Attempt, ledger.Turn{Commands: []kernel.Command{kernel.Reserve{Reservation: r}}, Actor: "uid:0"})
+			},
+		},
+		{
+			name: "budget",
+			ready: func(l *life) {
+				l.submit()
+				l.ceiling(1)
+			},
+			subject: lifecycle.Of(kernel.AccountMachine, account), family: "account.drawn",
+			take: func(t *testing.T, one *ledger.Ledger, _, _ kernel.State, racer string) (ledger.Opened, error) {
+				return drawFor(t, one, racer)
 			},
 		},
 	}

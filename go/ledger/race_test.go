@@ -43,7 +43,7 @@ func race(t *testing.T, l *life, do func(one *ledger.Ledger, s kernel.State) (le
 			switch {
 			case err == nil:
 				won = append(won, opened)
-			case !ok || refusal.Code.Exit() != reason.ExitConflict && refusal.Code != reason.KernelWrongState:
+			case !ok || refusal.Code.Exit() != reason.ExitConflict && refusal.Code != reason.KernelWrongState && refusal.Code != reason.BudgetBlocked:
 				t.Errorf("a loser was told %v", err)
 			}
 		})
