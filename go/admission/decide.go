@@ -109,6 +109,9 @@ func (a *Admission) input(o *order) policy.Input {
 		Requested: o.requests, Deployment: policy.InputDeployment{Name: a.Deployment},
 		Facts: policy.Facts{AdapterDigest: o.adapter.Digest, ModeEvidence: canonical.Digest("")},
 	}
+	if r := o.manifest.Retention; r.Keep {
+		in.WorkOrder.Retention = &policy.InputRetention{Keep: true, Days: r.Days}
+	}
 	for _, i := range w.Inputs {
 		in.WorkOrder.Inputs = append(in.WorkOrder.Inputs, policy.InputMount{Name: i.Name})
 	}

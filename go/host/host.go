@@ -33,6 +33,7 @@ import (
 	"github.com/writ-runtime/writ/go/pin"
 	"github.com/writ-runtime/writ/go/policy"
 	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/go/retention"
 	"github.com/writ-runtime/writ/go/schema"
 	"github.com/writ-runtime/writ/go/workorder"
 	"github.com/writ-runtime/writ/schemas"
@@ -124,7 +125,7 @@ func (h *Host) openProviders() error {
 			return reason.New(reason.JournalReadOnly, "a folder of the state cannot be made", dir, "make the state folder writable").Because(err)
 		}
 	}
-	h.providers = environment.NewProviders(wasm.New(h.pins, h.starter, workspaces, cache))
+	h.providers = environment.NewProviders(wasm.New(h.pins, h.starter, workspaces, cache, retention.Open(h.state, h.Ledger.Now)))
 	return nil
 }
 

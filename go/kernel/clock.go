@@ -6,6 +6,7 @@ import (
 
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/lifecycle"
+	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/reason"
 )
 
@@ -32,11 +33,16 @@ type Clock struct {
 
 // Due is the reading at which a pause is over. A pause that was measured from a reading that
 // a person disowned since begins where the clock counts again.
-func (c Clock) Due(w RetryWait) lifecycle.Observation {
-	if begun := w.Begun(); c.disowns(begun) {
-		return lifecycle.Observation{Domain: c.Domain, UnixMilli: c.From.UnixMilli + w.DelayMillis}
+func (c Clock) Due(w RetryWait) lifecycle.Observation { return c.due(w.Begun(), w.NotBefore) }
+
+// Ends is the reading at which the time of what is kept is over, as Due is that of a pause.
+func (c Clock) Ends(r protocol.Retention) lifecycle.Observation { return c.due(r.At, r.Until) }
+
+func (c Clock) due(begun, at lifecycle.Observation) lifecycle.Observation {
+	if c.disowns(begun) {
+		return lifecycle.Observation{Domain: c.Domain, UnixMilli: c.From.UnixMilli + at.UnixMilli - begun.UnixMilli}
 	}
-	return w.NotBefore
+	return at
 }
 
 // disowns reports whether a reading lies beyond what a person said the clock counts from, and
