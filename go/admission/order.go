@@ -164,21 +164,17 @@ func (a *Admission) resolveEnvironment(_ context.Context, o *order) (err error) 
 	return o.resolveRetention()
 }
 
-// resolveRetention takes over what is to be kept of the environment, which has an end.
+// resolveRetention takes over what is to be kept of the environment. That it has an end, the
+// schema of work orders sees to, and the compiler of attempt bundles.
 func (o *order) resolveRetention() error {
 	r := o.order.Retention
 	if r == nil {
 		return nil
 	}
 	o.manifest.Retention = attemptbundle.Retention{Keep: r.Keep, Days: r.Days}
-	c := o.provider.Capabilities()
-	switch {
-	case r.Keep && !c.Retention:
+	if c := o.provider.Capabilities(); r.Keep && !c.Retention {
 		return o.at("/retention/keep", reason.New(reason.EnvironmentUnsupported, "the environment "+c.Name+" cannot keep a workspace", "/retention/keep",
 			"leave it out, or choose an environment that can"))
-	case r.Keep && r.Days <= 0:
-		return o.at("/retention", reason.New(reason.RetentionUnbounded, "the workspace is to be kept, and not for how many days", "/retention",
-			"say so under retention.days"))
 	}
 	return nil
 }

@@ -418,8 +418,6 @@ const (
 	RetentionOccupied Code = "retention.occupied"
 	// RetentionTooMuch ends in environment. A workspace holds more than its environment's limits allow it to, and was not kept.
 	RetentionTooMuch Code = "retention.too_much"
-	// RetentionUnbounded ends in invalid. A work order has its workspace kept and does not say for how many days.
-	RetentionUnbounded Code = "retention.unbounded"
 	// RetentionUnreadable ends in environment. A workspace could not be read as it was listed, and was not kept.
 	RetentionUnreadable Code = "retention.unreadable"
 	// SchemaBadSchema ends in invalid. A schema given by the caller cannot be used.
@@ -898,8 +896,6 @@ func (c Code) row() (exit Exit, summary string, ok bool) {
 		return ExitConflict, "Something else stands where a workspace is to be kept, or what was kept was changed.", true
 	case RetentionTooMuch:
 		return ExitEnvironment, "A workspace holds more than its environment's limits allow it to, and was not kept.", true
-	case RetentionUnbounded:
-		return ExitInvalid, "A work order has its workspace kept and does not say for how many days.", true
 	case RetentionUnreadable:
 		return ExitEnvironment, "A workspace could not be read as it was listed, and was not kept.", true
 	case SchemaBadSchema:
@@ -1184,7 +1180,6 @@ func Codes() []Code {
 		RetentionNothingLeft,
 		RetentionOccupied,
 		RetentionTooMuch,
-		RetentionUnbounded,
 		RetentionUnreadable,
 		SchemaBadSchema,
 		SchemaRegistry,

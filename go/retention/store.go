@@ -67,7 +67,7 @@ func (e *DoubtError) Unwrap() error { return e.Err }
 // retention.occupied; then nothing stands under the name that was not there before. A
 // *DoubtError is the exception.
 func (s *Store) Keep(ctx context.Context, o Order, src artifact.Source) (protocol.Retention, error) {
-	dir, err := s.open()
+	dir, err := s.open(true)
 	if err != nil {
 		return protocol.Retention{}, err
 	}
@@ -117,9 +117,12 @@ func (s *Store) Keep(ctx context.Context, o Order, src artifact.Source) (protoco
 // found is false where nothing stands under it; what stands there and is not what was kept
 // is refused with retention.occupied.
 func (s *Store) Find(ctx context.Context, resource string) (r protocol.Retention, found bool, err error) {
-	dir, err := s.open()
+	dir, err := s.open(false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return r, false, checkName(resource)
+	}
 	if err != nil {
-		return protocol.Retention{}, false, err
+		return r, false, err
 	}
 	defer dir.Close()
 	if r, found, err = s.look(ctx, dir, resource); err != nil {
@@ -144,7 +147,10 @@ func (s *Store) Remove(resource string) error {
 	if err := checkName(resource); err != nil {
 		return err
 	}
-	dir, err := s.open()
+	dir, err := s.open(false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -169,24 +175,31 @@ func (s *Store) Remove(resource string) error {
 	return nil
 }
 
-// open opens the folder and makes it where it is missing. No link leads out of the state
-// folder.
-func (s *Store) open() (*os.File, error) {
+// open opens the folder. One that is missing is made, or is fs.ErrNotExist. No link leads
+// out of the state folder.
+func (s *Store) open(make bool) (*os.File, error) {
 	state, err := os.Open(s.state)
 	if err != nil {
 		return nil, refuse(err, "the state folder cannot be opened", s.state)
 	}
 	defer state.Close()
-	err = s.hands.Do("mkdir", func() error { return unix.Mkdirat(int(state.Fd()), Folder, 0o700) })
-	made := err == nil
+	made := false
+	if make {
+		err = s.hands.Do("mkdir", func() error { return unix.Mkdirat(int(state.Fd()), Folder, 0o700) })
+		made = err == nil
+	}
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, refuse(err, "the folder of what is kept cannot be made", s.state)
 	}
 	dir, err := beneath.Open(state, Folder)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP):
 		return nil, reason.New(reason.RetentionOccupied, "the folder of what is kept is none", Folder, "move away what stands there").Because(err)
-	}
-	if made {
+	case err != nil:
+		return nil, refuse(err, "the folder of what is kept cannot be opened", Folder)
+	case made:
 		err = s.hands.Do("sync", state.Sync)
 	}
 	if err != nil {

@@ -48,11 +48,15 @@ func newKept(state string, s kernel.State) *kept {
 	if s.Of(kernel.EnvironmentMachine).State != "destroyed" {
 		return nil
 	}
-	k := &kept{Why: "its environment was gone, and what it held with it, before it could be kept", Code: reason.RetentionNothingLeft}
+	k := &kept{Why: "nothing was kept: the environment was gone before, and what it held with it", Code: reason.RetentionNothingLeft}
 	for _, o := range s.Operations() {
 		// What the tries to keep came to; those after them kept nothing, and say nothing of it.
-		if out := o.Record.Outcome; o.Intent.Kind == operation.Destroy && out.Code != "" {
-			k.Why, k.Code = out.Detail, out.Code
+		switch out := o.Record.Outcome; {
+		case o.Intent.Kind != operation.Destroy || out.Code == "":
+		case out.Code == reason.RetentionNothingLeft:
+			k.Why = out.Detail
+		default:
+			k.Why, k.Code = "nothing could be kept: "+out.Detail, out.Code
 		}
 	}
 	return k
@@ -63,7 +67,7 @@ func (k *kept) lines(s style) []string {
 	case k == nil:
 		return nil
 	case k.Retention == nil:
-		return []string{s.bad("nothing") + ": " + plain(k.Why), s.faint(string(k.Code))}
+		return []string{plain(k.Why), s.faint(string(k.Code))}
 	}
 	what := fmt.Sprintf("%s, %s", count(k.Files, "file"), size(k.Bytes))
 	switch {
@@ -74,7 +78,7 @@ func (k *kept) lines(s style) []string {
 	}
 	return []string{
 		fmt.Sprintf("%s, until %s", what, moment(k.Until.UnixMilli)),
-		plain(k.Folder), s.faint("as the tool left it: " + string(k.Manifest)),
+		plain(k.Folder), s.faint("manifest.json " + string(k.Manifest)),
 	}
 }
 

@@ -42,10 +42,10 @@ type shown struct {
 	Checkpoints []shownCheckpoint            `json:"checkpoints"`
 	Outputs     []protocol.ArtifactEntry     `json:"outputs"`
 	// Proposals are what was to leave of the accepted result.
-	Proposals []proposal   `json:"proposals"`
+	Proposals []proposal `json:"proposals"`
 	// Kept is what is kept of the workspace, nil where nothing is to be.
-	Kept *kept `json:"kept"`
-	Events    []shownEvent `json:"events"`
+	Kept   *kept        `json:"kept"`
+	Events []shownEvent `json:"events"`
 }
 
 type shownEvent struct {

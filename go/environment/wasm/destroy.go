@@ -84,13 +84,15 @@ func (a *attempt) keep(ctx context.Context, policy protocol.RetentionParameters)
 }
 
 // destroyed is the outcome of a destroy once nothing alive bears the name: what is kept, is
-// found by the name. nothing says why nothing was to be kept, nil where nobody asked.
+// found by the name. What stands there and was not kept, or was changed since, is nobody's
+// environment: the receipt names it, and it is left alone. nothing says why nothing was to
+// be kept, nil where nobody asked.
 func (p *Provider) destroyed(ctx context.Context, found protocol.EnvironmentReconciliation, nothing *reason.Refusal) operation.Outcome {
 	kept, there, err := p.kept.Find(ctx, found.Resource)
-	if err != nil {
-		if reason.Is(err, reason.RetentionOccupied) {
-			return operation.Refused(operation.NotApplied, err)
-		}
+	switch {
+	case reason.Is(err, reason.RetentionOccupied):
+		nothing, _ = reason.As(err)
+	case err != nil:
 		return operation.Refused(operation.Unknown, err) // It could not be looked at.
 	}
 	if !found.Gone {

@@ -249,7 +249,7 @@ func TestWhatIsKeptIsFoundByName(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(r.folder(), "files", "surprise.txt"), []byte("changed"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if out := r.provider.Resolve(t.Context(), p.Intent()); out.Knowledge != operation.NotApplied || out.Code != reason.RetentionOccupied {
+		if out := r.provider.Resolve(t.Context(), p.Intent()); out.Knowledge != operation.Applied || protocol.Kept(out) != nil || out.Code != reason.RetentionOccupied {
 			t.Errorf("found is %s %s: %s", out.Knowledge, out.Code, out.Detail)
 		}
 	})
@@ -290,6 +290,21 @@ func TestAWorkspaceThatCannotBeKeptStays(t *testing.T) {
 	}
 	next := r.Next(r.cleaned, out).Permits
 	r.keeps(r.Run(next[0], r.env.Destroy(week())).Outcome, 1)
+}
+
+// One that is let go at last goes, whatever stands in the way of keeping it.
+func TestAWorkspaceThatIsLetGoGoes(t *testing.T) {
+	set := parts.Pin(t, parts.Worker(t, programs), parts.BadTools(t, programs))
+	r := newKeeping(t, set, "badtools", "undeclared")
+	p := r.ran()
+	if err := os.WriteFile(filepath.Join(r.kept, retention.Folder), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out := r.Run(p, r.env.Destroy(protocol.RetentionParameters{Days: 7})).Outcome
+	if out.Knowledge != operation.Applied || protocol.Kept(out) != nil || out.Code != reason.RetentionOccupied {
+		t.Errorf("ended %s %s: %s", out.Knowledge, out.Code, out.Detail)
+	}
+	r.gone()
 }
 
 // The removal of what is kept leaves nothing, also where a life before had begun it.
