@@ -51,6 +51,8 @@ type Options struct {
 	Activity string
 	// Through, if not nil, decorates the journal before the ledger writes to it.
 	Through func(journal.Store) journal.Store
+	// Clock is read for everything that is recorded; nil is the clock of this machine.
+	Clock ledger.Clock
 }
 
 // Host is one state folder, opened for writing. Its methods may be called by several
@@ -104,8 +106,10 @@ func Open(ctx context.Context, o Options) (_ *Host, err error) {
 		through = o.Through(through)
 	}
 	h.shadow = outbox.OpenShadow(o.State, h.Artifacts)
-	host := clock{begun: time.Now()}
-	h.Ledger = ledger.New(through, k, host)
+	if o.Clock == nil {
+		o.Clock = clock{begun: time.Now()}
+	}
+	h.Ledger = ledger.New(through, k, o.Clock)
 	h.ids = NewIDs()
 	if err := h.openProviders(); err != nil {
 		return nil, err
