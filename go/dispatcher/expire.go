@@ -28,9 +28,11 @@ type Expired struct {
 
 // Expire removes everything that was kept and whose time is over, by the recorded clock,
 // and says what the rest waits for. Whatever it does is recorded with the delivery that
-// caused it; where nothing is to be done, nothing is recorded. The error is that of a
-// journal of which nothing is known any more.
+// caused it; where nothing is to be done, nothing is recorded. Ending ctx is a request to
+// begin no more. The error is that of a journal of which nothing is known any more.
 func (d *Dispatcher) Expire(ctx context.Context, accepted ingress.Accepted) ([]Expired, error) {
+	stop := ctx.Err
+	ctx = context.WithoutCancel(ctx)
 	index, err := projection.Build(ctx, d.Journal, d.Ledger.Kernel().Transitions())
 	if err != nil {
 		return nil, err
@@ -40,7 +42,7 @@ func (d *Dispatcher) Expire(ctx context.Context, accepted ingress.Accepted) ([]E
 		if a.Retention == nil || a.Retention.Ended {
 			continue
 		}
-		if ctx.Err() != nil {
+		if stop() != nil {
 			return all, nil
 		}
 		e := &expiry{dispatcher: d, accepted: accepted, expired: Expired{Attempt: a.ID, Kept: a.Retention.Kept}}
@@ -87,8 +89,7 @@ func (e *expiry) run(ctx context.Context) (err error) {
 		return err
 	}
 	for _, p := range opened.Permits {
-		// What was begun is not given up for a request to stop.
-		settle, err := d.Ledger.Run(context.WithoutCancel(ctx), p, byName)
+		settle, err := d.Ledger.Run(ctx, p, byName)
 		if err != nil {
 			return err
 		}
@@ -162,7 +163,7 @@ func (e *expiry) settle(ctx context.Context, s kernel.Settle) error {
 func waitsFor(out operation.Outcome) string { return "its removal, which does not work: " + out.Detail }
 
 func (e *expiry) turn(ctx context.Context, commands ...kernel.Command) (ledger.Opened, error) {
-	opened, err := e.dispatcher.Ledger.Commit(context.WithoutCancel(ctx), ledger.Turn{
+	opened, err := e.dispatcher.Ledger.Commit(ctx, ledger.Turn{
 		Fence: e.state.Fence(), Commands: commands, Blobs: []journal.Blob{e.accepted.Blob},
 		Actor: e.accepted.Receipt.Principal, Cause: e.accepted.Receipt.ID,
 	})

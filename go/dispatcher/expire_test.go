@@ -1,6 +1,7 @@
 package dispatcher_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -144,6 +145,14 @@ func TestWhatIsKeptExpires(t *testing.T) {
 			t.Errorf("a week after: %+v in %d turns", e, turns)
 		}
 		l.ended()
+	})
+	t.Run("not after a request to stop", func(t *testing.T) {
+		l := h.keeping(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if all, err := l.at(week).Expire(ctx, ingress.Accepted{}); err != nil || len(all) != 0 || !l.isKept() {
+			t.Errorf("it says %+v, %v", all, err)
+		}
 	})
 	t.Run("on a clock that went back", func(t *testing.T) {
 		l := h.keeping(t)
