@@ -93,7 +93,7 @@ func (w Whole) Rename(place *os.File) (renamed bool, err error) {
 }
 
 // Sweep removes a partial folder that nobody holds but the caller: held is that folder, or
-// nil.
+// nil. The error is ErrBusy where somebody else is at work on it; then it is theirs to sweep.
 func (w Whole) Sweep(place, held *os.File) error {
 	if held != nil {
 		if !Same(place, w.Partial(), held) {
@@ -112,7 +112,7 @@ func (w Whole) Sweep(place, held *os.File) error {
 	}
 	defer Unlock(dir)
 	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil // somebody is at work on it, and sweeps it
+		return ErrBusy
 	}
 	return w.Hands.Remove(place, w.Partial())
 }

@@ -150,7 +150,8 @@ func (f folder) resolve(ctx context.Context) operation.Outcome {
 	case what == foreign:
 		return operation.Refused(operation.NotApplied, f.occupied())
 	}
-	if err := f.whole().Sweep(place, nil); err != nil {
+	// Who is at work on it sweeps it.
+	if err := f.whole().Sweep(place, nil); err != nil && !errors.Is(err, beneath.ErrBusy) {
 		return operation.Refused(operation.Unknown, refuse(err, "what is unfinished at a destination cannot be removed", f.name))
 	}
 	return operation.Refused(operation.NotApplied, reason.New(reason.OutboxAbsent, "nothing stands under the name at the destination", f.name, "it may be sent again"))

@@ -129,7 +129,13 @@ func (s *Store) Find(ctx context.Context, resource string) (r protocol.Retention
 		return r, found, err
 	}
 	if err := s.whole(resource).Sweep(dir, nil); err != nil {
-		return r, found, refuse(err, "what is unfinished cannot be removed", resource)
+		return r, false, refuse(err, "what is unfinished cannot be removed", resource)
+	}
+	if !found {
+		// Whoever was at work on it may have finished between the two.
+		if r, found, err = s.look(ctx, dir, resource); err != nil {
+			return r, found, err
+		}
 	}
 	if found {
 		// It may have been renamed by a life that ended before this.

@@ -269,6 +269,28 @@ func TestADoubtIsSaid(t *testing.T) {
 	}
 }
 
+// As long as somebody is at work on it, nobody can say whether it is kept.
+func TestAKeepingUnderWayIsNoAnswer(t *testing.T) {
+	state, s := open(t)
+	asked := false
+	dying := s.WithSteps(func(step string) error {
+		if step != "before rename" {
+			return nil
+		}
+		asked = true
+		if _, ok, err := s.Find(t.Context(), resource); !reason.Is(err, reason.RetentionIO) || ok {
+			t.Errorf("meanwhile found: %v, %v", ok, err)
+		}
+		return errors.New("killed")
+	})
+	if _, err := dying.Keep(t.Context(), order(), honest()); err == nil || !asked {
+		t.Fatal("it was not under way")
+	}
+	if _, ok, err := s.Find(t.Context(), resource); err != nil || ok || len(names(t, state)) > 0 {
+		t.Errorf("afterwards found: %v, %v; there stand %q", ok, err, names(t, state))
+	}
+}
+
 func TestAFullDisk(t *testing.T) {
 	state, s := open(t)
 	full := s.WithSteps(func(step string) error {
