@@ -28,7 +28,8 @@ type Expired struct {
 
 // Expire removes everything that was kept and whose time is over, by the recorded clock,
 // and says what the rest waits for. Whatever it does is recorded with the delivery that
-// caused it; where nothing is to be done, nothing is recorded. Ending ctx is a request to
+// caused it; where nothing is to be done, nothing is recorded but, once a month, a reading
+// of the clock that it waits for. Ending ctx is a request to
 // begin no more. The error is that of a journal of which nothing is known any more.
 func (d *Dispatcher) Expire(ctx context.Context, accepted ingress.Accepted) ([]Expired, error) {
 	stop := ctx.Err
@@ -110,7 +111,7 @@ func (e *expiry) due(ctx context.Context) (bool, kernel.Clock, error) {
 		return false, clock, err
 	}
 	// A clock that stands before the keeping went back: waiting for it is waiting for nothing.
-	if until := clock.Ends(kept); !now.Reached(until) && !clock.WentBack(now, kept.At) {
+	if until := clock.Ends(kept); !now.Reached(until) && !clock.WentBack(now, kept.At) && !clock.Stale(now) {
 		e.expired.Until = until
 		return false, clock, nil
 	}

@@ -38,13 +38,16 @@ func (c later) Now() journal.Observation {
 	return at
 }
 
-const week = 7 * 24 * time.Hour
+const (
+	day  = 24 * time.Hour
+	week = 7 * day
+)
 
-// keeping is a life whose attempt has failed, and whose workspace is kept for a week.
-func (h *host) keeping(t *testing.T) *life {
+// keeping is a life whose attempt has failed, and whose workspace is kept for so many days.
+func (h *host) keeping(t *testing.T, days int64) *life {
 	t.Helper()
 	l := h.newLifeOf(t, func(b *attemptbundle.Bundle) {
-		b.Environment.Retention = attemptbundle.Retention{Keep: true, Days: 7}
+		b.Environment.Retention = attemptbundle.Retention{Keep: true, Days: days}
 		b.Outputs.Retention = b.Environment.Retention
 	}, "undeclared")
 	l.launch()
@@ -52,7 +55,7 @@ func (h *host) keeping(t *testing.T) *life {
 	permits := l.Next(l.Run(l.permits[0], done{protocol.StartResult{Handle: "h"}}), l.Run(l.permits[1], done{protocol.LaunchResult{Ended: protocol.EndedExited}}),
 		kernel.Fail{Failure: kernel.Failure{Conclusion: workorder.Failed, Code: reason.FreezeMissing, Detail: "no output"}}).Permits
 	l.Next(l.Run(permits[0], done{protocol.RemovalResult{Resource: l.State.Resource, Gone: true}}),
-		l.Run(permits[1], l.env.Destroy(protocol.RetentionParameters{Keep: true, Days: 7})))
+		l.Run(permits[1], l.env.Destroy(protocol.RetentionParameters{Keep: true, Days: days})))
 	if l.State.Of(kernel.EnvironmentMachine).State != "retained" || !l.isKept() {
 		t.Fatalf("the environment is %s, kept is %+v", l.State.Of(kernel.EnvironmentMachine).State, l.State.Retained)
 	}
@@ -123,7 +126,7 @@ func (l *life) ended() {
 	if last := events[len(events)-1].Family; n != 2 || last != "environment.retention_ended" {
 		l.t.Errorf("%d events, the newest is %s", n, last)
 	}
-	if e, turns := l.expire(2 * week); e != nil || turns != 0 {
+	if e, turns := l.expire(100 * day); e != nil || turns != 0 {
 		l.t.Errorf("then it says %+v in %d turns", e, turns)
 	}
 }
@@ -132,7 +135,7 @@ func (l *life) ended() {
 func TestWhatIsKeptExpires(t *testing.T) {
 	h := newHost(t)
 	t.Run("in its time", func(t *testing.T) {
-		l := h.keeping(t)
+		l := h.keeping(t, 7)
 		end := fixture.Clock{}.Now().UnixMilli + week.Milliseconds()
 		for _, by := range []time.Duration{0, time.Hour, week - time.Millisecond, -time.Second} {
 			e, turns := l.expire(by)
@@ -146,8 +149,29 @@ func TestWhatIsKeptExpires(t *testing.T) {
 		}
 		l.ended()
 	})
+	t.Run("although it takes longer than a clock may jump", func(t *testing.T) {
+		l := h.keeping(t, 80)
+		first, clock := l.Ledger.Now(), kernel.Clock{Domain: "fixture"}
+		first.UnixMilli -= (30 * day).Milliseconds()
+		err := l.Ledger.CommitClock(t.Context(), clock, ledger.Turn{Commands: []kernel.Command{kernel.ObserveClock{Clock: clock, Now: first}}, Actor: "uid:0"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []struct {
+			after time.Duration
+			turns uint64
+		}{{0, 0}, {day, 1}, {2 * day, 0}, {40 * day, 1}, {60 * day, 0}} {
+			if e, turns := l.expire(step.after); e == nil || e.Waits != "" || turns != step.turns || !l.isKept() {
+				t.Errorf("after %v: %+v in %d turns", step.after, e, turns)
+			}
+		}
+		if e, _ := l.expire(80 * day); e == nil || e.Waits != "" || e.Until.UnixMilli != 0 {
+			t.Errorf("80 days after: %+v", e)
+		}
+		l.ended()
+	})
 	t.Run("not after a request to stop", func(t *testing.T) {
-		l := h.keeping(t)
+		l := h.keeping(t, 7)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if all, err := l.at(week).Expire(ctx, ingress.Accepted{}); err != nil || len(all) != 0 || !l.isKept() {
@@ -155,7 +179,7 @@ func TestWhatIsKeptExpires(t *testing.T) {
 		}
 	})
 	t.Run("on a clock that went back", func(t *testing.T) {
-		l := h.keeping(t)
+		l := h.keeping(t, 7)
 		for _, by := range []time.Duration{-time.Hour, week, 2 * week} {
 			e, _ := l.expire(by)
 			if e == nil || !strings.Contains(e.Waits, "a person: the clock fixture went back or jumped") || !l.isKept() {
@@ -164,7 +188,7 @@ func TestWhatIsKeptExpires(t *testing.T) {
 		}
 	})
 	t.Run("on a clock that jumped", func(t *testing.T) {
-		l := h.keeping(t)
+		l := h.keeping(t, 7)
 		clock := kernel.Clock{Domain: "fixture"}
 		err := l.Ledger.CommitClock(t.Context(), clock, ledger.Turn{Commands: []kernel.Command{kernel.ObserveClock{Clock: clock, Now: l.Ledger.Now()}}, Actor: "uid:0"})
 		if err != nil {
@@ -176,7 +200,7 @@ func TestWhatIsKeptExpires(t *testing.T) {
 		}
 	})
 	t.Run("although a life ended before its removal", func(t *testing.T) {
-		l := h.keeping(t)
+		l := h.keeping(t, 7)
 		end := l.State.Retained.Until
 		l.Next(kernel.Expire{Clock: kernel.Clock{Domain: end.Domain, At: kernel.Standing{State: "steady", Version: 1, Machine: 1}, Last: end}})
 		if row := l.index().Attempt(fixture.Attempt); row.Open != 1 || row.Retention.Ended || !l.isKept() {
@@ -186,7 +210,7 @@ func TestWhatIsKeptExpires(t *testing.T) {
 		l.ended()
 	})
 	t.Run("although its removal does not work at first", func(t *testing.T) {
-		l := h.keeping(t)
+		l := h.keeping(t, 7)
 		root, aside := filepath.Join(l.kept, retention.Folder), filepath.Join(l.kept, "aside")
 		if err := errors.Join(os.Rename(root, aside), os.WriteFile(root, nil, 0o600)); err != nil {
 			t.Fatal(err)

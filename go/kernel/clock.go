@@ -18,6 +18,9 @@ const ClockMachine = "clock"
 const (
 	maxStepBack = int64(2 * time.Second / time.Millisecond)
 	maxJump     = int64(90 * 24 * time.Hour / time.Millisecond)
+	// stale is how long after its newest reading a clock is read again for what takes longer
+	// than it may jump.
+	stale = maxJump / 3
 )
 
 // Clock is one clock as it stands in the journal: what expires, expires by it.
@@ -59,6 +62,12 @@ func (c Clock) WentBack(now, seen lifecycle.Observation) bool {
 		last = max(last, seen.UnixMilli)
 	}
 	return now.Domain == c.Domain && now.UnixMilli-last < -maxStepBack
+}
+
+// Stale reports whether so much time has gone by since the clock's newest reading that it is
+// to be read again, so that waiting for long does not look like a jump.
+func (c Clock) Stale(now lifecycle.Observation) bool {
+	return c.At.Version > 0 && now.Domain == c.Domain && now.UnixMilli-c.Last.UnixMilli > stale
 }
 
 // Steady reports whether the clock's newest reading may be counted with.
