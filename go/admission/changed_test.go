@@ -23,6 +23,7 @@ import (
 	"github.com/writ-runtime/writ/go/workorder"
 	"github.com/writ-runtime/writ/testing/built"
 	"github.com/writ-runtime/writ/testing/fixture"
+	"github.com/writ-runtime/writ/testing/parts"
 	"github.com/writ-runtime/writ/tools/lockfile"
 )
 
@@ -115,7 +116,7 @@ func provider(t *testing.T) (p environment.Provider, tool canonical.Digest) {
 	if err := os.Chmod(cache, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	return wasm.New(pins, starter, t.TempDir(), cache), entry.Digest
+	return wasm.New(pins, starter, t.TempDir(), cache, parts.Kept(t.TempDir())), entry.Digest
 }
 
 // materialize provisions an environment, copies the inputs in, and removes it.
@@ -147,7 +148,7 @@ func materialize(t *testing.T, p environment.Provider, tool canonical.Digest, in
 	var zero ledger.Permit
 	for what, e := range map[string]ledger.Effect{
 		"provision": env.Provision(), "materialize": env.Materialize(attestation.Accepted{}, sources), "launch": env.Launch(attestation.Accepted{}, nil),
-		"destroy": env.Destroy(),
+		"destroy": env.Destroy(protocol.RetentionParameters{}),
 	} {
 		if out := e.Perform(t.Context(), zero); out.Code != reason.OperationPermitInvalid {
 			t.Errorf("%s without a permit: %+v", what, out)

@@ -118,6 +118,9 @@ func (o *order) input() policy.Input {
 		Requested: o.requests, Deployment: policy.InputDeployment{Name: o.deployment},
 		Facts: o.facts,
 	}
+	if r := o.manifest.Retention; r.Keep {
+		in.WorkOrder.Retention = &policy.InputRetention{Keep: true, Days: r.Days}
+	}
 	for _, i := range w.Inputs {
 		in.WorkOrder.Inputs = append(in.WorkOrder.Inputs, policy.InputMount{Name: i.Name})
 	}

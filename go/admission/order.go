@@ -165,8 +165,20 @@ func (a *Admission) resolveEnvironment(_ context.Context, o *order) (err error) 
 	if err != nil {
 		return o.at("/environment/limits", err)
 	}
-	if r := o.order.Retention; r != nil {
-		o.manifest.Retention = attemptbundle.Retention{Keep: r.Keep, Days: r.Days}
+	return o.resolveRetention()
+}
+
+// resolveRetention takes over what is to be kept of the environment. That it has an end, the
+// schema of work orders sees to, and the compiler of attempt bundles.
+func (o *order) resolveRetention() error {
+	r := o.order.Retention
+	if r == nil {
+		return nil
+	}
+	o.manifest.Retention = attemptbundle.Retention{Keep: r.Keep, Days: r.Days}
+	if c := o.provider.Capabilities(); r.Keep && !c.Retention {
+		return o.at("/retention/keep", reason.New(reason.EnvironmentUnsupported, "the environment "+c.Name+" cannot keep a workspace", "/retention/keep",
+			"leave it out, or choose an environment that can"))
 	}
 	return nil
 }

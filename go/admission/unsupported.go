@@ -10,7 +10,6 @@ func (o *order) refuseUnsupported() error {
 		asked         bool
 		pointer, what string
 	}{
-		{w.Retention != nil && w.Retention.Keep, "/retention/keep", "keeping an environment's bytes"},
 		{w.Limits != nil && w.Limits.Repairs > 0, "/limits/repairs", "repairs of a result"},
 	} {
 		if part.asked {

@@ -169,6 +169,7 @@ func TestRefusals(t *testing.T) {
 		"no memory limit":         {reason.BundleUnbounded, func(b *attemptbundle.Bundle) { b.Environment.Limits.MemoryBytes = 0 }},
 		"negative wall time":      {reason.BundleUnbounded, func(b *attemptbundle.Bundle) { b.Environment.Limits.WallMillis = -1 }},
 		"no output bound":         {reason.BundleUnbounded, func(b *attemptbundle.Bundle) { b.Outputs.Policy.MaxBytes = 0 }},
+		"kept without an end":     {reason.BundleUnbounded, func(b *attemptbundle.Bundle) { b.Environment.Retention.Keep = true }},
 		"no expiry":               {reason.BundleUnbounded, func(b *attemptbundle.Bundle) { b.Reservation.ExpiresUnixMilli = 0 }},
 		"another attempt's fence": {reason.BundleDigestMismatch, func(b *attemptbundle.Bundle) { b.Fence.Attempt = "att_other" }},
 		"a value for a reference": {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Ceilings.Credentials = []string{"hunter2"} }},

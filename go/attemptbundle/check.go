@@ -84,6 +84,9 @@ func check(b *Bundle) error {
 			return refuse(reason.BundleUnbounded, n.field, "is not bounded", "give it a positive number")
 		}
 	}
+	if r := b.Environment.Retention; r.Keep && r.Days <= 0 {
+		return refuse(reason.BundleUnbounded, "environment.retention.days", "is not bounded", "give it a positive number")
+	}
 	if err := checkCheckpoints(b); err != nil {
 		return err
 	}

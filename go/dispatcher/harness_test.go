@@ -36,6 +36,7 @@ type life struct {
 	provider   environment.Provider
 	env        environment.Environment
 	workspaces string
+	kept       string
 	// permits are those of the newest turn, settled what is known of the turn before.
 	permits []ledger.Permit
 	settled []kernel.Command
@@ -57,9 +58,18 @@ func newHost(t *testing.T) *host {
 
 func (h *host) newLife(t *testing.T) *life {
 	t.Helper()
-	l := &life{t: t, workspaces: t.TempDir(), guest: make(chan operation.Outcome, 1)}
-	l.provider = wasm.New(h.set, h.starter, l.workspaces, h.cache)
-	l.Admitted = fixture.Admit(t, func(b *attemptbundle.Bundle) { parts.Order(t, b, l.provider, h.set, "badtools", "loop") })
+	return h.newLifeOf(t, func(*attemptbundle.Bundle) {}, "loop")
+}
+
+// newLifeOf is newLife for a bundle that change alters, and a tool that misbehaves otherwise.
+func (h *host) newLifeOf(t *testing.T, change func(*attemptbundle.Bundle), way string) *life {
+	t.Helper()
+	l := &life{t: t, workspaces: t.TempDir(), kept: t.TempDir(), guest: make(chan operation.Outcome, 1)}
+	l.provider = wasm.New(h.set, h.starter, l.workspaces, h.cache, parts.Kept(l.kept))
+	l.Admitted = fixture.Admit(t, func(b *attemptbundle.Bundle) {
+		parts.Order(t, b, l.provider, h.set, "badtools", way)
+		change(b)
+	})
 	return l
 }
 

@@ -37,6 +37,8 @@ type Capabilities struct {
 	Actions []string `json:"actions"`
 	// Checkpoint says whether what runs in the environment can offer checkpoints.
 	Checkpoint bool `json:"checkpoint"`
+	// Retention says whether what an environment holds can be kept when it ends.
+	Retention bool `json:"retention"`
 }
 
 // Order is what an environment is built from.
@@ -91,7 +93,10 @@ type Environment interface {
 	// FreezeOutputs copies the declared outputs out. Preconditions: Launch's outcome
 	// is known.
 	FreezeOutputs(store *artifact.Store) Freezing
-	Destroy() ledger.Effect
+	// Destroy ends the environment and removes it. Under a policy that keeps, what it holds
+	// is made durable elsewhere first, and the receipt says what that is; where nothing is
+	// left of it, nothing is kept, and where it cannot be kept, the environment stands.
+	Destroy(policy protocol.RetentionParameters) ledger.Effect
 	// Gone reports that nothing of the workload runs under the resource's name; the
 	// environment itself may still stand. It looks and changes nothing.
 	Gone(ctx context.Context, resource string) (bool, error)

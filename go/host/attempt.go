@@ -136,6 +136,11 @@ func (h *Host) Tick(ctx context.Context, accepted ingress.Accepted, w Watch) ([]
 	return h.dispatcher().Tick(ctx, accepted, h.carry(w))
 }
 
+// Expire removes what was kept of environments and whose time is over.
+func (h *Host) Expire(ctx context.Context, accepted ingress.Accepted) ([]dispatcher.Expired, error) {
+	return h.dispatcher().Expire(ctx, accepted)
+}
+
 // Attempt makes the next attempt at one work order.
 func (h *Host) Attempt(ctx context.Context, id workorder.ID, accepted ingress.Accepted, w Watch) (dispatcher.Step, error) {
 	return h.dispatcher().Attempt(ctx, id, accepted, h.carry(w))

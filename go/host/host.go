@@ -33,6 +33,7 @@ import (
 	"github.com/writ-runtime/writ/go/pin"
 	"github.com/writ-runtime/writ/go/policy"
 	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/go/retention"
 	"github.com/writ-runtime/writ/go/workorder"
 	"github.com/writ-runtime/writ/schemas"
 )
@@ -46,6 +47,8 @@ type Options struct {
 	Activity string
 	// Through, if not nil, decorates the journal before the ledger writes to it.
 	Through func(journal.Store) journal.Store
+	// Clock is read for everything that is recorded; nil is the clock of this machine.
+	Clock ledger.Clock
 }
 
 // Host is one state folder, opened for writing. Its methods may be called by several
@@ -99,8 +102,10 @@ func Open(ctx context.Context, o Options) (_ *Host, err error) {
 		through = o.Through(through)
 	}
 	h.shadow = outbox.OpenShadow(o.State, h.Artifacts)
-	host := clock{begun: time.Now()}
-	h.Ledger = ledger.New(through, k, host)
+	if o.Clock == nil {
+		o.Clock = clock{begun: time.Now()}
+	}
+	h.Ledger = ledger.New(through, k, o.Clock)
 	h.ids = NewIDs()
 	if err := h.openProviders(); err != nil {
 		return nil, err
@@ -120,7 +125,7 @@ func (h *Host) openProviders() error {
 			return reason.New(reason.JournalReadOnly, "a folder of the state cannot be made", dir, "make the state folder writable").Because(err)
 		}
 	}
-	h.providers = environment.NewProviders(wasm.New(h.pins, h.starter, workspaces, cache))
+	h.providers = environment.NewProviders(wasm.New(h.pins, h.starter, workspaces, cache, retention.Open(h.state, h.Ledger.Now)))
 	return nil
 }
 

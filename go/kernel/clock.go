@@ -6,6 +6,7 @@ import (
 
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/lifecycle"
+	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/reason"
 )
 
@@ -17,6 +18,9 @@ const ClockMachine = "clock"
 const (
 	maxStepBack = int64(2 * time.Second / time.Millisecond)
 	maxJump     = int64(90 * 24 * time.Hour / time.Millisecond)
+	// stale is how long after its newest reading a clock is read again for what takes longer
+	// than it may jump.
+	stale = maxJump / 3
 )
 
 // Clock is one clock as it stands in the journal: what expires, expires by it.
@@ -32,11 +36,16 @@ type Clock struct {
 
 // Due is the reading at which a pause is over. A pause that was measured from a reading that
 // a person disowned since begins where the clock counts again.
-func (c Clock) Due(w RetryWait) lifecycle.Observation {
-	if begun := w.Begun(); c.disowns(begun) {
-		return lifecycle.Observation{Domain: c.Domain, UnixMilli: c.From.UnixMilli + w.DelayMillis}
+func (c Clock) Due(w RetryWait) lifecycle.Observation { return c.due(w.Begun(), w.NotBefore) }
+
+// Ends is the reading at which the time of what is kept is over, as Due is that of a pause.
+func (c Clock) Ends(r protocol.Retention) lifecycle.Observation { return c.due(r.At, r.Until) }
+
+func (c Clock) due(begun, at lifecycle.Observation) lifecycle.Observation {
+	if c.disowns(begun) {
+		return lifecycle.Observation{Domain: c.Domain, UnixMilli: c.From.UnixMilli + at.UnixMilli - begun.UnixMilli}
 	}
-	return w.NotBefore
+	return at
 }
 
 // disowns reports whether a reading lies beyond what a person said the clock counts from, and
@@ -53,6 +62,12 @@ func (c Clock) WentBack(now, seen lifecycle.Observation) bool {
 		last = max(last, seen.UnixMilli)
 	}
 	return now.Domain == c.Domain && now.UnixMilli-last < -maxStepBack
+}
+
+// Stale reports whether so much time has gone by since the clock's newest reading that it is
+// to be read again, so that waiting for long does not look like a jump.
+func (c Clock) Stale(now lifecycle.Observation) bool {
+	return c.At.Version > 0 && now.Domain == c.Domain && now.UnixMilli-c.Last.UnixMilli > stale
 }
 
 // Steady reports whether the clock's newest reading may be counted with.

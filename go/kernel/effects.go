@@ -5,6 +5,7 @@ import (
 
 	"github.com/writ-runtime/writ/go/lifecycle"
 	"github.com/writ-runtime/writ/go/operation"
+	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/reason"
 )
 
@@ -30,21 +31,10 @@ func (s effects) Effect(e lifecycle.Event, g lifecycle.Guard) (operation.EffectC
 	}
 	for _, o := range s.operations {
 		if o.receipt == g.Digest {
-			return o.Intent.Class, receiptOf(g.Name, o.Intent.Kind)
+			return o.Intent.Class, g.Name == lifecycle.OperationReceipt || g.Name == protocol.ReceiptName(o.Intent.Kind, o.Record.Outcome)
 		}
 	}
 	return "", !lifecycle.ReportsOutcome(g.Name)
-}
-
-// receiptOf reports whether an operation of the kind can have a receipt of the name.
-func receiptOf(name string, kind operation.Kind) bool {
-	switch name {
-	case lifecycle.OperationReceipt:
-		return true
-	case lifecycle.RetentionReceipt:
-		return kind == operation.Destroy || kind == operation.Cleanup
-	}
-	return name == kind.ReceiptName()
 }
 
 // hardestOpen returns the hardest class of the operations without a known outcome whose

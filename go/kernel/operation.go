@@ -6,6 +6,7 @@ import (
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/lifecycle"
 	"github.com/writ-runtime/writ/go/operation"
+	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/go/workorder"
 )
@@ -192,9 +193,15 @@ func (d *decision) settled(in operation.Intent, c Settle) error {
 	if in.Kind.OfOutbox() {
 		return d.left(in, c)
 	}
-	receipt := guard(in.Kind.ReceiptName(), canonical.Sum(c.Receipt))
+	receipt := guard(protocol.ReceiptName(in.Kind, c.Outcome), canonical.Sum(c.Receipt))
 	applied := c.Outcome.Knowledge == operation.Applied
+	if in.Kind == operation.Destroy && in.Key.Purpose() == protocol.RetentionPurpose {
+		return d.forgotten(applied, receipt)
+	}
 	if in.Kind == operation.Destroy && d.in(EnvironmentMachine, "destroying") {
+		if kept := protocol.Kept(c.Outcome); kept != nil {
+			return d.of("environment.retained", *kept, receipt)
+		}
 		if applied {
 			return d.of("environment.destroyed", nil, receipt)
 		}

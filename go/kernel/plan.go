@@ -90,7 +90,9 @@ func (s State) unresolved() []operation.Intent {
 	return open
 }
 
-// remove plans the end of a closed attempt: clean up, destroy, done.
+// remove plans the end of a closed attempt: clean up, destroy, done. What was to be kept
+// and could not be in as many tries as the bundle allows, is let go in as many more: the
+// workspace is not worth an environment that stands for ever.
 func (k Kernel) remove(s State) (Plan, error) {
 	if !k.owes(s) {
 		return Plan{Done: true}, nil
@@ -102,12 +104,16 @@ func (k Kernel) remove(s State) (Plan, error) {
 		}
 	}
 	// A person who has looked gives it as many tries again.
-	if max := s.Bundle.Bundle().Reconciliation.Tries * int64(1+s.looked()); int64(tries) >= max {
+	max := s.Bundle.Bundle().Reconciliation.Tries * int64(1+s.looked())
+	if s.Bundle.Bundle().Environment.Retention.Keep {
+		max *= 2
+	}
+	if int64(tries) >= max {
 		return Plan{Wait: fmt.Sprintf("a person: %d tries to destroy %s failed", tries, s.Resource)}, nil
 	}
 	destroy := want{operation.Destroy, purposeMain}
 	if tries > 0 {
-		destroy.purpose = "again-" + strconv.Itoa(tries)
+		destroy.purpose = againPrefix + strconv.Itoa(tries)
 	}
 	var wants []want
 	if tries == 0 && s.evidence["PrepareReceipt"].Valid() {
@@ -157,7 +163,7 @@ func (k Kernel) ordered(s State, in operation.Intent) (operation.Intent, error) 
 	switch purpose := in.Key.Purpose(); {
 	case purpose == purposeMain:
 	case in.Kind == operation.Checkpoint && s.orders(purpose):
-	case in.Kind == operation.Destroy && strings.HasPrefix(purpose, "again-"):
+	case in.Kind == operation.Destroy && strings.HasPrefix(purpose, againPrefix):
 	default:
 		return operation.Intent{}, reason.New(reason.CapabilityNotGranted,
 			fmt.Sprintf("the attempt bundle orders no %s for %q", in.Kind, purpose), string(in.Key),
@@ -194,7 +200,7 @@ func (k Kernel) request(s State, w want) (r protocol.Request, parent operation.K
 		actor      = adapter
 		parameters any
 	)
-	retention := protocol.RetentionParameters{Keep: b.Environment.Retention.Keep, Days: b.Environment.Retention.Days}
+	retention := s.retention(w)
 	switch w.kind {
 	case operation.Provision:
 		actor, parameters = provider, protocol.ProvisionParameters{Manifest: s.Reserved.Digests.Environment}

@@ -173,6 +173,17 @@ func (k Kernel) absorb(s *State, e lifecycle.Event, body any) error {
 		s.Failure = f
 	case "environment.unknown_terminal":
 		s.Doubted = true
+	case "environment.retained":
+		s.Retained = new(Retained)
+		return into(body, e.Body, &s.Retained.Retention)
+	case "environment.retention_expired":
+		var at lifecycle.Observation
+		if err := into(body, e.Body, &at); err != nil {
+			return err
+		}
+		s.Retained = &Retained{Retention: s.Retained.Retention, Expired: &at}
+	case "environment.retention_ended":
+		s.Retained = &Retained{Retention: s.Retained.Retention, Expired: s.Retained.Expired, Ended: true}
 	case "outbox.proposed":
 		var p Proposed
 		if err := into(body, e.Body, &p); err != nil {

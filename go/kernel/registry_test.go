@@ -106,7 +106,7 @@ func TestTheReducerRefusesWhatIsNotRegistered(t *testing.T) {
 						tampered.Guards[i].Digest = fixture.Digest("nobody's receipt")
 						refuse(reason.KernelForeignGuard, "a "+g.Name+" of no operation", tampered)
 						for _, o := range s.Operations() {
-							if len(o.Record.Receipt) > 0 && o.Intent.Kind.ReceiptName() != g.Name {
+							if len(o.Record.Receipt) > 0 && protocol.ReceiptName(o.Intent.Kind, o.Record.Outcome) != g.Name {
 								tampered.Guards[i].Digest = canonical.Sum(o.Record.Receipt)
 								refuse(reason.KernelForeignGuard, "the receipt of a "+string(o.Intent.Kind)+" for its "+g.Name, tampered)
 							}
@@ -128,6 +128,7 @@ func lives() map[string]func(*life) {
 		"finished":     (*life).finish,
 		"lost":         func(l *life) { l.running(); l.recover() },
 		"checkpointed": (*life).checkpointed,
+		"kept":         func(l *life) { l.retained(); l.do(l.applied(l.expire())) },
 		"cancelled": func(l *life) {
 			for _, in := range l.running() {
 				l.do(l.applied(in))

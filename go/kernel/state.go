@@ -75,6 +75,8 @@ type State struct {
 	Raised *ModeRaised
 	// Doubted says that the environment ended unknown: something of it may have been alive.
 	Doubted bool
+	// Retained is what is kept of the environment, nil where nothing ever was.
+	Retained *Retained
 	// Dispositions are those that people made of the attempt's ambiguities, in their order.
 	Dispositions []Disposition
 	// Failure is the first failure, loss or doubt that was recorded, nil if there is none.

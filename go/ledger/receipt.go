@@ -13,7 +13,7 @@ import (
 // settle makes the host's receipt of an outcome.
 func settle(in operation.Intent, fence workorder.Fence, bundle canonical.Digest, out operation.Outcome) (kernel.Settle, error) {
 	receipt := protocol.Receipt{
-		Kind: protocol.ReceiptKind, Name: in.Kind.ReceiptName(), Operation: in.Key, Parent: in.Parent, Digest: in.Digest,
+		Kind: protocol.ReceiptKind, Name: protocol.ReceiptName(in.Kind, out), Operation: in.Key, Parent: in.Parent, Digest: in.Digest,
 		Class: in.Class, Bundle: bundle, Attempt: fence.Attempt, Generation: fence.Generation, Resource: in.Resource,
 		Knowledge: out.Knowledge, Claim: out.Claim, Code: out.Code,
 	}
@@ -45,7 +45,7 @@ func CheckReceipt(s kernel.State, o kernel.Operation) error {
 		{"operation key", r.Operation == in.Key}, {"collision digest", r.Digest == in.Digest}, {"parent", r.Parent == in.Parent},
 		{"effect class", r.Class == in.Class}, {"resource", r.Resource == in.Resource}, {"knowledge", r.Knowledge == out.Knowledge},
 		{"result", r.Result == result}, {"claim", r.Claim == out.Claim}, {"reason", r.Code == out.Code},
-		{"bundle", r.Bundle == s.Bundle.Digest()}, {"attempt", r.Attempt == s.Attempt}, {"name", r.Name == in.Kind.ReceiptName()},
+		{"bundle", r.Bundle == s.Bundle.Digest()}, {"attempt", r.Attempt == s.Attempt}, {"name", r.Name == protocol.ReceiptName(in.Kind, out)},
 	} {
 		if !part.same {
 			return fmt.Errorf("the receipt names another %s than was recorded", part.name)

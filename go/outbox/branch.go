@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/writ-runtime/writ/go/beneath"
 	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/reason"
@@ -130,12 +131,12 @@ func (b branch) durable(r *repository, c commit) operation.Outcome {
 	b.sweep(r, c)
 	name := heads + b.p.BranchName()
 	for at := strings.LastIndexByte(name, '/'); at > 0; at = strings.LastIndexByte(name[:at], '/') {
-		dir, err := openFolder(r.dir, name[:at])
+		dir, err := beneath.Open(r.dir, name[:at])
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // git keeps the reference among the packed ones, which it made durable
 		}
 		if err == nil {
-			err = errors.Join(b.box.hands.do("sync", dir.Sync), dir.Close())
+			err = errors.Join(b.box.hands.Do("sync", dir.Sync), dir.Close())
 		}
 		if err != nil {
 			return operation.Refused(operation.Unknown, refuse(err, "a branch cannot be made durable", b.p.BranchName()))

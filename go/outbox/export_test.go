@@ -15,13 +15,13 @@ func (s Sending) PerformAs(ctx context.Context, c protocol.Call, in operation.In
 // WithSteps has at called before and after every step that changes something.
 func (b *Outbox) WithSteps(at func(step string) error) *Outbox {
 	c := *b
-	c.hands.at = at
+	c.hands.At = at
 	return &c
 }
 
 // WithSteps has at called before and after every step that changes something.
 func (s *Shadow) WithSteps(at func(step string) error) *Shadow {
 	c := *s
-	c.hands.at = at
+	c.hands.At = at
 	return &c
 }

@@ -7,14 +7,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"slices"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/writ-runtime/writ/go/artifact"
+	"github.com/writ-runtime/writ/go/beneath"
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/capability"
 	"github.com/writ-runtime/writ/go/operation"
@@ -22,8 +21,7 @@ import (
 	"github.com/writ-runtime/writ/go/reason"
 )
 
-// folder makes a complete folder appear under one name at a place, once. It is built under
-// a name that begins with a dot, made durable, and renamed; the rename replaces nothing.
+// folder makes a complete folder appear under one name at a place, once.
 type folder struct {
 	hands hands
 	// open opens the place.
@@ -46,7 +44,9 @@ const (
 	foreign       // anything else
 )
 
-func (f folder) partial() string { return ".writ-" + f.name }
+func (f folder) whole() beneath.Whole {
+	return beneath.Whole{Hands: f.hands.Hands, Name: f.name, Modes: beneath.Shared()}
+}
 
 func (f folder) reachable() error {
 	place, err := f.open()
@@ -76,12 +76,12 @@ func (f folder) perform(ctx context.Context) operation.Outcome {
 	}
 	built, err := f.build(ctx, place, c)
 	if built != nil {
-		defer unlock(built)
+		defer beneath.Unlock(built)
 	}
 	if err != nil {
 		err = refuse(err, "a folder cannot be made at a destination", f.name)
 		if !reason.Is(err, reason.OutboxBusy) {
-			_ = f.sweep(place, built) // what stays is swept by whoever comes next
+			_ = f.whole().Sweep(place, built) // what stays is swept by whoever comes next
 		}
 		return operation.Refused(operation.NotApplied, err)
 	}
@@ -90,22 +90,17 @@ func (f folder) perform(ctx context.Context) operation.Outcome {
 
 // publish renames what was built. From here on a failure leaves a doubt.
 func (f folder) publish(ctx context.Context, place, built *os.File, c *content) operation.Outcome {
-	var renamed bool
-	err := f.hands.do("rename", func() error {
-		err := unix.Renameat2(int(place.Fd()), f.partial(), int(place.Fd()), f.name, unix.RENAME_NOREPLACE)
-		renamed = err == nil
-		return err
-	})
+	renamed, err := f.whole().Rename(place)
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		_ = f.sweep(place, built)
+		_ = f.whole().Sweep(place, built)
 		return operation.Refused(operation.NotApplied, f.occupied())
 	case err != nil && !renamed:
-		_ = f.sweep(place, built)
+		_ = f.whole().Sweep(place, built)
 		return operation.Refused(operation.NotApplied, refuse(err, "a finished folder cannot be given its name", f.name))
 	case err != nil:
 		return operation.Refused(operation.Unknown, refuse(err, "whether a finished folder keeps its name is not known", f.name))
-	case !sameFile(place, f.name, built):
+	case !beneath.Same(place, f.name, built):
 		return operation.Refused(operation.Unknown, f.occupied())
 	}
 	return f.durable(place, f.result(c.manifest, c.entries))
@@ -113,7 +108,7 @@ func (f folder) publish(ctx context.Context, place, built *os.File, c *content) 
 
 // durable answers that the folder is there, once that would survive a loss of power.
 func (f folder) durable(place *os.File, result protocol.PublicationResult) operation.Outcome {
-	if err := f.hands.do("sync", place.Sync); err != nil {
+	if err := f.hands.Do("sync", place.Sync); err != nil {
 		return operation.Refused(operation.Unknown, refuse(err, "a folder at a destination cannot be made durable", f.name))
 	}
 	return operation.Done(result)
@@ -155,7 +150,8 @@ func (f folder) resolve(ctx context.Context) operation.Outcome {
 	case what == foreign:
 		return operation.Refused(operation.NotApplied, f.occupied())
 	}
-	if err := f.sweep(place, nil); err != nil {
+	// Who is at work on it sweeps it.
+	if err := f.whole().Sweep(place, nil); err != nil && !errors.Is(err, beneath.ErrBusy) {
 		return operation.Refused(operation.Unknown, refuse(err, "what is unfinished at a destination cannot be removed", f.name))
 	}
 	return operation.Refused(operation.NotApplied, reason.New(reason.OutboxAbsent, "nothing stands under the name at the destination", f.name, "it may be sent again"))
@@ -164,7 +160,7 @@ func (f folder) resolve(ctx context.Context) operation.Outcome {
 // look compares what stands under the name with what is to stand there, byte for byte.
 func (f folder) look(ctx context.Context, place *os.File, c *content) (found, protocol.PublicationResult, error) {
 	none := protocol.PublicationResult{}
-	dir, err := openFolder(place, f.name)
+	dir, err := beneath.Open(place, f.name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nothing, none, nil
@@ -184,7 +180,7 @@ func (f folder) look(ctx context.Context, place *os.File, c *content) (found, pr
 	if c.exact && !bytes.Equal(manifest, c.manifest) || !containsAll(m.Files, c) {
 		return altered, none, nil
 	}
-	names, err := files(dir, len(m.Files)+1)
+	names, err := beneath.Files(dir, len(m.Files)+1)
 	if err != nil || len(names) != len(m.Files)+1 {
 		return altered, none, nil // so is what cannot be listed
 	}
@@ -221,7 +217,7 @@ func containsAll(have []File, c *content) bool {
 
 func publication(dir *os.File) ([]byte, Publication, error) {
 	var m Publication
-	file, err := openFile(dir, manifestName)
+	file, err := beneath.OpenFile(dir, manifestName)
 	if err != nil {
 		return nil, m, err
 	}
@@ -241,9 +237,9 @@ func publication(dir *os.File) ([]byte, Publication, error) {
 
 // holds reports whether dir holds a file as it is wanted.
 func holds(ctx context.Context, dir *os.File, want File) (bool, error) {
-	file, err := openFile(dir, want.Path)
+	file, err := beneath.OpenFile(dir, want.Path)
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR), errors.Is(err, errIrregular):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR), errors.Is(err, beneath.ErrIrregular):
 		return false, nil
 	case err != nil:
 		return false, err
@@ -254,173 +250,40 @@ func holds(ctx context.Context, dir *os.File, want File) (bool, error) {
 		return false, err
 	}
 	hash := canonical.NewHasher()
-	if _, err := io.Copy(hash, io.LimitReader(patient{ctx, file}, want.Size+1)); err != nil {
+	if _, err := io.Copy(hash, io.LimitReader(beneath.Patient{Ctx: ctx, R: file}, want.Size+1)); err != nil {
 		return false, err
 	}
 	return hash.Digest() == want.Digest && hash.Size() == want.Size && (info.Mode().Perm()&0o100 != 0) == want.Executable, nil
 }
 
-// patient reads until its context ends.
-type patient struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (p patient) Read(b []byte) (int, error) {
-	if err := p.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return p.r.Read(b)
-}
-
 // build makes the folder complete and durable under its partial name. The folder that
 // comes back is locked for as long as it is open.
 func (f folder) build(ctx context.Context, place *os.File, c *content) (*os.File, error) {
-	dir, err := f.claim(place)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range c.entries {
-		if err := f.write(ctx, dir, e); err != nil {
-			return dir, err
+	dir, err := f.whole().Build(ctx, place, func(b *beneath.Building) error {
+		for _, e := range c.entries {
+			if err := f.write(ctx, b, e); err != nil {
+				return err
+			}
 		}
-	}
-	manifest := entry{File{Path: manifestName, Digest: canonical.Sum(c.manifest), Size: int64(len(c.manifest))},
-		func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.manifest)), nil }}
-	if err := f.write(ctx, dir, manifest); err != nil {
-		return dir, err
-	}
-	if err := f.hands.do("chmod", func() error { return dir.Chmod(0o755) }); err != nil {
-		return dir, err
-	}
-	return dir, f.syncFolders(dir, c.entries)
-}
-
-// claim makes the partial folder and locks it. One that an earlier life left is emptied;
-// one that somebody holds is refused with outbox.busy.
-func (f folder) claim(place *os.File) (*os.File, error) {
-	busy := reason.New(reason.OutboxBusy, "another process makes the same folder", f.name, "let it finish, and send it again")
-	err := f.hands.do("mkdir", func() error { return unix.Mkdirat(int(place.Fd()), f.partial(), 0o700) })
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
-	}
-	dir, err := openFolder(place, f.partial())
-	if err != nil {
-		return nil, err
-	}
-	if unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil || !sameFile(place, f.partial(), dir) {
-		unlock(dir)
-		return nil, busy
-	}
-	again, err := openFolder(dir, ".")
-	if err != nil {
-		return dir, err
-	}
-	names, err := again.Readdirnames(-1)
-	for _, n := range names {
-		err = errors.Join(err, f.hands.remove(dir, n))
-	}
-	return dir, errors.Join(err, again.Close())
-}
-
-// sweep removes a partial folder that nobody holds but the caller: held is that folder, or
-// nil.
-func (f folder) sweep(place, held *os.File) error {
-	if held != nil {
-		if !sameFile(place, f.partial(), held) {
-			return nil
-		}
-		return f.hands.remove(place, f.partial())
-	}
-	dir, err := openFolder(place, f.partial())
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTDIR):
-		return nil // not made here
-	case err != nil:
-		return err
-	}
-	defer unlock(dir)
-	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return nil // somebody is at work on it, and sweeps it
-	}
-	return f.hands.remove(place, f.partial())
-}
-
-// write copies one file into the folder, checked and durable, with the folders it lies in.
-func (f folder) write(ctx context.Context, dir *os.File, e entry) error {
-	way, name := []*os.File{dir}, e.Path
-	if i := strings.LastIndexByte(e.Path, '/'); i >= 0 {
-		made, err := f.hands.folders(dir, e.Path[:i])
-		defer closeAll(made)
-		if err != nil {
-			return err
-		}
-		way, name = append(way, made...), e.Path[i+1:]
-	}
-	var out *os.File
-	err := f.hands.do("create", func() (err error) {
-		out, err = createFile(way[len(way)-1], name)
-		return err
+		return f.write(ctx, b, entry{File{Path: manifestName, Digest: canonical.Sum(c.manifest), Size: int64(len(c.manifest))},
+			func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.manifest)), nil }})
 	})
-	if out != nil {
-		defer out.Close()
+	if errors.Is(err, beneath.ErrBusy) {
+		err = reason.New(reason.OutboxBusy, "another process makes the same folder", f.name, "let it finish, and send it again")
 	}
-	if err != nil {
-		return err
-	}
-	return f.fill(ctx, out, e)
+	return dir, err
 }
 
-// syncFolders opens every folder to readers and makes the names in it durable, the innermost
-// first.
-func (f folder) syncFolders(dir *os.File, entries []entry) error {
-	inner := map[string]bool{}
-	for _, e := range entries {
-		for i := strings.LastIndexByte(e.Path, '/'); i > 0; i = strings.LastIndexByte(e.Path[:i], '/') {
-			inner[e.Path[:i]] = true
-		}
-	}
-	for _, name := range slices.Backward(slices.Sorted(maps.Keys(inner))) {
-		at, err := openFolder(dir, name)
-		if err != nil {
-			return err
-		}
-		err = f.hands.do("chmod", func() error { return at.Chmod(0o755) })
-		if err == nil {
-			err = f.hands.do("sync", at.Sync)
-		}
-		if err = errors.Join(err, at.Close()); err != nil {
-			return err
-		}
-	}
-	return f.hands.do("sync", dir.Sync)
-}
-
-func (f folder) fill(ctx context.Context, out *os.File, e entry) error {
+// write copies one file into the folder, with exactly the bytes that the proposal names.
+func (f folder) write(ctx context.Context, b *beneath.Building, e entry) error {
 	in, err := e.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	hash := canonical.NewHasher()
-	err = f.hands.do("write", func() error {
-		_, err := io.Copy(io.MultiWriter(hash, out), io.LimitReader(patient{ctx, in}, e.Size+1))
-		return err
-	})
-	if err != nil {
-		return err
+	digest, size, err := b.Add(e.Path, e.Executable, e.Size, in)
+	if err == nil && (digest != e.Digest || size != e.Size) {
+		err = reason.New(reason.ArtifactCorrupt, fmt.Sprintf("%s has other bytes than the proposal names", e.Path), string(e.Digest), "run `writ verify` to see the extent")
 	}
-	if hash.Digest() != e.Digest || hash.Size() != e.Size {
-		return reason.New(reason.ArtifactCorrupt, fmt.Sprintf("%s has other bytes than the proposal names", e.Path), string(e.Digest), "run `writ verify` to see the extent")
-	}
-	mode := fs.FileMode(0o644)
-	if e.Executable {
-		mode = 0o755
-	}
-	if err := f.hands.do("chmod", func() error { return out.Chmod(mode) }); err != nil {
-		return err
-	}
-	return f.hands.do("sync", out.Sync)
+	return err
 }

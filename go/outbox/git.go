@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/writ-runtime/writ/go/beneath"
 	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/reason"
 )
@@ -90,7 +91,7 @@ func (b *Outbox) work(of *repository) (*workshop, error) {
 func (w *workshop) close() {
 	_ = os.RemoveAll(w.dir) // what stays is swept when the outbox is opened again
 	if w.lock != nil {
-		unlock(w.lock)
+		beneath.Unlock(w.lock)
 	}
 }
 
@@ -108,7 +109,7 @@ func sweepScratch(dir string) error {
 		if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
 			err = os.RemoveAll(name)
 		}
-		unlock(f)
+		beneath.Unlock(f)
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/writ-runtime/writ/go/beneath"
 	"github.com/writ-runtime/writ/go/reason"
 )
 
@@ -24,7 +25,7 @@ func (h hands) install(ctx context.Context, w *workshop) error {
 		return err
 	}
 	defer from.Close()
-	names, err := files(from, 1<<20)
+	names, err := beneath.Files(from, 1<<20)
 	if err != nil {
 		return err
 	}
@@ -39,29 +40,29 @@ func (h hands) install(ctx context.Context, w *workshop) error {
 			return err
 		}
 	}
-	return h.do("sync", w.of.objects.Sync)
+	return h.Do("sync", w.of.objects.Sync)
 }
 
 func (h hands) installOne(r *repository, from *os.File, shard, name string) error {
-	way, err := h.folders(r.objects, shard)
-	defer closeAll(way)
+	way, err := h.Folders(r.objects, shard, 0o755)
+	defer beneath.CloseAll(way)
 	if err != nil {
 		return err
 	}
 	dir := way[0]
-	in, err := openFile(from, shard+"/"+name)
+	in, err := beneath.OpenFile(from, shard+"/"+name)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
 	// Git removes what begins with tmp_obj_ and is old: what a crash leaves here goes with it.
 	temporary := "tmp_obj_writ_" + name
-	if err := h.remove(dir, temporary); err != nil {
+	if err := h.Remove(dir, temporary); err != nil {
 		return err
 	}
 	var out *os.File
-	err = h.do("create", func() (err error) {
-		out, err = createFile(dir, temporary)
+	err = h.Do("create", func() (err error) {
+		out, err = beneath.Create(dir, temporary)
 		return err
 	})
 	if out != nil {
@@ -70,7 +71,7 @@ func (h hands) installOne(r *repository, from *os.File, shard, name string) erro
 	if err != nil {
 		return err
 	}
-	defer func() { _ = h.remove(dir, temporary) }()
+	defer func() { _ = h.Remove(dir, temporary) }()
 	for _, step := range []struct {
 		name   string
 		change func() error
@@ -80,7 +81,7 @@ func (h hands) installOne(r *repository, from *os.File, shard, name string) erro
 		{"sync", out.Sync},
 		{"object", func() error { return unix.Linkat(int(dir.Fd()), temporary, int(dir.Fd()), name, 0) }},
 	} {
-		err := h.do(step.name, step.change)
+		err := h.Do(step.name, step.change)
 		if errors.Is(err, fs.ErrExist) {
 			err = sameObject(r, dir, name, in)
 		}
@@ -88,13 +89,13 @@ func (h hands) installOne(r *repository, from *os.File, shard, name string) erro
 			return err
 		}
 	}
-	return h.do("sync", dir.Sync)
+	return h.Do("sync", dir.Sync)
 }
 
 // sameObject refuses an object that is there under the name of ours and has other content.
 func sameObject(r *repository, dir *os.File, name string, want *os.File) error {
 	damaged := reason.New(reason.OutboxRepositoryDamaged, "the repository holds another object under the name of one that is to be put in", r.path, "run `git fsck` in the repository")
-	have, err := openFile(dir, name)
+	have, err := beneath.OpenFile(dir, name)
 	if err != nil {
 		return damaged.Because(err)
 	}

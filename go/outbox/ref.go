@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/writ-runtime/writ/go/beneath"
 	"github.com/writ-runtime/writ/go/reason"
 )
 
@@ -31,7 +32,7 @@ func (r *repository) branchAt(branch string) (string, error) {
 			return "", errBranchTaken
 		}
 		return commit, nil
-	case errors.Is(err, unix.EISDIR), errors.Is(err, errIrregular), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENXIO):
+	case errors.Is(err, unix.EISDIR), errors.Is(err, beneath.ErrIrregular), errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENXIO):
 		return "", errBranchTaken
 	case !errors.Is(err, fs.ErrNotExist):
 		return "", err
@@ -44,7 +45,7 @@ func (r *repository) branchAt(branch string) (string, error) {
 
 // packed looks a reference up among those that git keeps in one file.
 func (r *repository) packed(ref string) (string, error) {
-	f, err := openFile(r.dir, "packed-refs")
+	f, err := beneath.OpenFile(r.dir, "packed-refs")
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
@@ -75,8 +76,8 @@ func (r *repository) packed(ref string) (string, error) {
 func (h hands) newBranch(r *repository, branch, commit string) (doubt bool, err error) {
 	at := strings.LastIndexByte(heads+branch, '/')
 	folder, name := (heads + branch)[:at], (heads + branch)[at+1:]
-	way, err := h.folders(r.dir, folder)
-	defer closeAll(way)
+	way, err := h.Folders(r.dir, folder, 0o755)
+	defer beneath.CloseAll(way)
 	if err != nil {
 		if errors.Is(err, fs.ErrExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
 			err = errBranchTaken
@@ -96,7 +97,7 @@ func (h hands) newBranch(r *repository, branch, commit string) (doubt bool, err 
 	case now != "":
 		return false, errBranchTaken
 	}
-	err = h.do("link", func() error {
+	err = h.Do("link", func() error {
 		err := unix.Linkat(int(dir.Fd()), lockOf(name), int(dir.Fd()), name, 0)
 		doubt = err == nil
 		return err
@@ -108,7 +109,7 @@ func (h hands) newBranch(r *repository, branch, commit string) (doubt bool, err 
 		return doubt, err
 	}
 	for i := len(way) - 1; i >= 0; i-- {
-		if err := h.do("sync", way[i].Sync); err != nil {
+		if err := h.Do("sync", way[i].Sync); err != nil {
 			return true, err
 		}
 	}
@@ -124,12 +125,12 @@ func draftOf(name string) string { return ".writ-" + name }
 // lock takes git's lock of a reference. A lock with the very same text is one that an
 // earlier life left, and is taken over.
 func (h hands) lock(dir *os.File, name, text string) error {
-	if err := h.remove(dir, draftOf(name)); err != nil {
+	if err := h.Remove(dir, draftOf(name)); err != nil {
 		return err
 	}
 	var draft *os.File
-	err := h.do("create", func() (err error) {
-		draft, err = createFile(dir, draftOf(name))
+	err := h.Do("create", func() (err error) {
+		draft, err = beneath.Create(dir, draftOf(name))
 		return err
 	})
 	if draft != nil {
@@ -149,12 +150,12 @@ func (h hands) lock(dir *os.File, name, text string) error {
 			return unix.Linkat(int(dir.Fd()), draftOf(name), int(dir.Fd()), lockOf(name), 0)
 		}},
 	} {
-		err := h.do(step.name, step.change)
+		err := h.Do(step.name, step.change)
 		if errors.Is(err, fs.ErrExist) && step.name == "lock" && textOf(dir, lockOf(name)) == text {
 			return nil
 		}
 		if errors.Is(err, fs.ErrExist) {
-			_ = h.remove(dir, draftOf(name))
+			_ = h.Remove(dir, draftOf(name))
 			return reason.New(reason.OutboxBusy, "git is at work on the branch", name+".lock",
 				"let it finish, and send it again; a lock that a dead git left must be removed by hand")
 		}
@@ -169,13 +170,13 @@ func (h hands) lock(dir *os.File, name, text string) error {
 func (h hands) sweepRef(dir *os.File, name, text string) {
 	for _, own := range []string{lockOf(name), draftOf(name)} {
 		if textOf(dir, own) == text {
-			_ = h.do("unlink", func() error { return unix.Unlinkat(int(dir.Fd()), own, 0) })
+			_ = h.Do("unlink", func() error { return unix.Unlinkat(int(dir.Fd()), own, 0) })
 		}
 	}
 }
 
 func textOf(dir *os.File, name string) string {
-	f, err := openFile(dir, name)
+	f, err := beneath.OpenFile(dir, name)
 	if err != nil {
 		return ""
 	}
@@ -187,7 +188,7 @@ func textOf(dir *os.File, name string) string {
 // refFolder opens the folder that a branch's reference lies in, nil where it is missing.
 func (r *repository) refFolder(branch string) (*os.File, error) {
 	at := strings.LastIndexByte(branch, '/')
-	f, err := openFolder(r.dir, heads+branch[:at])
+	f, err := beneath.Open(r.dir, heads+branch[:at])
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/writ-runtime/writ/go/beneath"
 	"github.com/writ-runtime/writ/go/reason"
 )
 
@@ -37,7 +38,7 @@ func openRepository(path string) (*repository, error) {
 		return nil, err
 	}
 	r := &repository{path: path, dir: place}
-	if inner, err := openFolder(place, ".git"); err == nil {
+	if inner, err := beneath.Open(place, ".git"); err == nil {
 		_ = place.Close()
 		r.dir = inner
 	} else if !errors.Is(err, fs.ErrNotExist) {
@@ -67,7 +68,7 @@ func (r *repository) check() error {
 		return unsupported("it belongs to somebody else", r.path)
 	}
 	for _, name := range []string{"refs", "refs/heads"} {
-		f, err := openFolder(r.dir, name)
+		f, err := beneath.Open(r.dir, name)
 		if err != nil {
 			return unsupported("its "+name+" is no folder, or leads elsewhere", r.path)
 		}
@@ -82,7 +83,7 @@ func (r *repository) check() error {
 	if err != nil || len(head) == 0 {
 		return unsupported("it has no HEAD", r.path)
 	}
-	if r.objects, err = openFolder(r.dir, "objects"); err != nil {
+	if r.objects, err = beneath.Open(r.dir, "objects"); err != nil {
 		return unsupported("its objects is no folder, or leads elsewhere", r.path)
 	}
 	return nil
@@ -90,7 +91,7 @@ func (r *repository) check() error {
 
 // read reads a small file beneath the repository's folder.
 func (r *repository) read(name string, limit int64) ([]byte, error) {
-	f, err := openFile(r.dir, name)
+	f, err := beneath.OpenFile(r.dir, name)
 	if err != nil {
 		return nil, err
 	}

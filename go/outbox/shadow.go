@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/writ-runtime/writ/go/artifact"
+	"github.com/writ-runtime/writ/go/beneath"
 	"github.com/writ-runtime/writ/go/capability"
 	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/reason"
@@ -56,15 +57,15 @@ func (s *Shadow) place() (*os.File, error) {
 		return nil, refuse(err, "the state folder cannot be opened", s.state)
 	}
 	defer state.Close()
-	err = s.hands.do("mkdir", func() error { return unix.Mkdirat(int(state.Fd()), ShadowFolder, 0o700) })
+	err = s.hands.Do("mkdir", func() error { return unix.Mkdirat(int(state.Fd()), ShadowFolder, 0o700) })
 	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return nil, refuse(err, "the folder of the shadow namespace cannot be made", s.state)
 	}
-	dir, err := openFolder(state, ShadowFolder)
+	dir, err := beneath.Open(state, ShadowFolder)
 	if err != nil {
 		return nil, reason.New(reason.OutboxDestinationUnusable, "the folder of the shadow namespace is none", ShadowFolder, "move away what stands there").Because(err)
 	}
-	if err := s.hands.do("sync", state.Sync); err != nil {
+	if err := s.hands.Do("sync", state.Sync); err != nil {
 		return nil, errors.Join(refuse(err, "the folder of the shadow namespace cannot be made durable", s.state), dir.Close())
 	}
 	return dir, nil

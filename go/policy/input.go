@@ -31,6 +31,14 @@ type InputWorkOrder struct {
 	Limits map[string]int64 `json:"limits"`
 	// Account is the account of the deployment that the attempts draw on; left out for none.
 	Account string `json:"account,omitempty"`
+	// Retention is what is kept of the environment afterwards; left out where nothing is.
+	Retention *InputRetention `json:"retention,omitempty"`
+}
+
+// InputRetention says that the workspace is kept, and for how many days.
+type InputRetention struct {
+	Keep bool  `json:"keep"`
+	Days int64 `json:"days"`
 }
 
 // InputTool is the tool that the order names, with its digest from the lock.

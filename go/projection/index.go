@@ -14,6 +14,7 @@ import (
 	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/lifecycle"
 	"github.com/writ-runtime/writ/go/operation"
+	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/workorder"
 )
 
@@ -92,9 +93,18 @@ type Attempt struct {
 	// Given counts accepted proposals that came to an end without leaving, other than by a
 	// person who withdrew them.
 	Given int `json:"given_up_proposals"`
+	// Retention is what was kept of its environment, nil where nothing was.
+	Retention *Retention `json:"retention"`
 
 	// The versions of the machines that say what State and Environment mean.
 	machine, environmentMachine uint64
+}
+
+// Retention is what was kept of an environment that is gone.
+type Retention struct {
+	Kept protocol.Retention `json:"kept"`
+	// Ended says that it is removed, its time being over.
+	Ended bool `json:"ended"`
 }
 
 // projector is the version of the transitions whose meaning an index holds.
@@ -270,6 +280,13 @@ func (b *Builder) event(e lifecycle.Event, before, now lifecycle.State, at int64
 	case kernel.EnvironmentMachine:
 		a := b.row(workorder.AttemptID(id), at)
 		a.Environment, a.environmentMachine = now, e.Machine
+		switch e.Family {
+		case "environment.retained":
+			a.Retention = new(Retention)
+			return canonical.Decode(e.Body, &a.Retention.Kept)
+		case "environment.retention_ended":
+			a.Retention.Ended = true
+		}
 	case kernel.OperationMachine:
 		parts := strings.SplitN(id, "/", 3)
 		if len(parts) < 3 {

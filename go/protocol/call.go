@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/lifecycle"
 	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/go/workorder"
@@ -135,11 +136,22 @@ type CollectParameters struct {
 	Schema canonical.Digest `json:"schema,omitempty"`
 }
 
-// RetentionParameters are the parameters of cleanup and destroy.
+// RetentionParameters are the parameters of cleanup and destroy: whether what the
+// environment holds is to be kept, and for how many days.
 type RetentionParameters struct {
 	Keep bool  `json:"keep"`
 	Days int64 `json:"days"`
 }
+
+// Until is the reading of a clock at which the time of what was kept at a reading is over.
+func (p RetentionParameters) Until(at lifecycle.Observation) lifecycle.Observation {
+	const day = 24 * 60 * 60 * 1000
+	return lifecycle.Observation{Domain: at.Domain, UnixMilli: at.UnixMilli + p.Days*day}
+}
+
+// RetentionPurpose is the purpose of the destroy that removes what was kept once its time
+// is over.
+const RetentionPurpose = "retention"
 
 // CancelParameters are the parameters of cancel.
 type CancelParameters struct {

@@ -3,6 +3,7 @@ package protocol
 import (
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/capability"
+	"github.com/writ-runtime/writ/go/lifecycle"
 	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/go/workorder"
@@ -90,6 +91,42 @@ type RemovalResult struct {
 	Gone bool `json:"gone"`
 	// Kept says how many bytes the retention policy keeps.
 	Kept int64 `json:"kept"`
+	// Retention says what is kept, and until when; nil where nothing is.
+	Retention *Retention `json:"retention,omitempty"`
+}
+
+// Retention is what the retention policy keeps of an environment that is gone: under
+// which policy, until when, and how much.
+type Retention struct {
+	Policy RetentionParameters `json:"policy"`
+	// At is the reading of the host's clock at which it was kept, Until the one at which
+	// its time is over.
+	At    lifecycle.Observation `json:"at"`
+	Until lifecycle.Observation `json:"until"`
+	Files int64                 `json:"files"`
+	// Bytes is the sum of the files' sizes.
+	Bytes int64 `json:"bytes"`
+	// Manifest is the digest of the manifest.json that stands beside the files, and names
+	// each with its digest.
+	Manifest canonical.Digest `json:"manifest"`
+}
+
+// Kept returns what the outcome of a destroy says is kept, nil for nothing.
+func Kept(out operation.Outcome) *Retention {
+	var r RemovalResult
+	if out.Knowledge != operation.Applied || canonical.Decode(out.Result, &r) != nil {
+		return nil
+	}
+	return r.Retention
+}
+
+// ReceiptName is the name of the receipt of an operation: that of its kind, but for a
+// destroy that kept something, whose receipt is the retention receipt.
+func ReceiptName(kind operation.Kind, out operation.Outcome) string {
+	if kind == operation.Destroy && Kept(out) != nil {
+		return lifecycle.RetentionReceipt
+	}
+	return kind.ReceiptName()
 }
 
 // PublicationResult is the domain result of publish, review_packet and shadow_publish: a

@@ -414,6 +414,18 @@ const (
 	ResultMalformed Code = "result.malformed"
 	// ResultSchema ends in failed. The structured result does not match its output schema.
 	ResultSchema Code = "result.schema"
+	// RetentionFull ends in environment. No space is left to keep a workspace in.
+	RetentionFull Code = "retention.full"
+	// RetentionIO ends in environment. Reading or writing what is kept of a workspace failed.
+	RetentionIO Code = "retention.io"
+	// RetentionNothingLeft ends in environment. Nothing was kept of an environment, for nothing was left of what it held.
+	RetentionNothingLeft Code = "retention.nothing_left"
+	// RetentionOccupied ends in conflict. Something else stands where a workspace is to be kept, or what was kept was changed.
+	RetentionOccupied Code = "retention.occupied"
+	// RetentionTooMuch ends in environment. A workspace holds more than its environment's limits allow it to, and was not kept.
+	RetentionTooMuch Code = "retention.too_much"
+	// RetentionUnreadable ends in environment. A workspace could not be read as it was listed, and was not kept.
+	RetentionUnreadable Code = "retention.unreadable"
 	// SchemaBadSchema ends in invalid. A schema given by the caller cannot be used.
 	SchemaBadSchema Code = "schema.bad_schema"
 	// SchemaRegistry ends in internal. The embedded registry of schemas contradicts itself.
@@ -886,6 +898,18 @@ func (c Code) row() (exit Exit, summary string, ok bool) {
 		return ExitFailed, "The structured result is not strict JSON.", true
 	case ResultSchema:
 		return ExitFailed, "The structured result does not match its output schema.", true
+	case RetentionFull:
+		return ExitEnvironment, "No space is left to keep a workspace in.", true
+	case RetentionIO:
+		return ExitEnvironment, "Reading or writing what is kept of a workspace failed.", true
+	case RetentionNothingLeft:
+		return ExitEnvironment, "Nothing was kept of an environment, for nothing was left of what it held.", true
+	case RetentionOccupied:
+		return ExitConflict, "Something else stands where a workspace is to be kept, or what was kept was changed.", true
+	case RetentionTooMuch:
+		return ExitEnvironment, "A workspace holds more than its environment's limits allow it to, and was not kept.", true
+	case RetentionUnreadable:
+		return ExitEnvironment, "A workspace could not be read as it was listed, and was not kept.", true
 	case SchemaBadSchema:
 		return ExitInvalid, "A schema given by the caller cannot be used.", true
 	case SchemaRegistry:
@@ -948,7 +972,7 @@ func (c Code) row() (exit Exit, summary string, ok bool) {
 // reason, and for no other, may be retried.
 func (c Code) Transient() bool {
 	switch c {
-	case AdapterUnavailable, AttemptLost, EnvironmentDead, OutboxAbsent, OutboxBusy, OutboxDestinationUnusable, OutboxFull, OutboxGitFailed, OutboxGitMissing, OutboxIO, OutboxUnknownDestination, PolicyTimeout:
+	case AdapterUnavailable, AttemptLost, EnvironmentDead, OutboxAbsent, OutboxBusy, OutboxDestinationUnusable, OutboxFull, OutboxGitFailed, OutboxGitMissing, OutboxIO, OutboxUnknownDestination, PolicyTimeout, RetentionFull, RetentionIO:
 		return true
 	}
 	return false
@@ -1166,6 +1190,12 @@ func Codes() []Code {
 		ProjectionNewerVersion,
 		ResultMalformed,
 		ResultSchema,
+		RetentionFull,
+		RetentionIO,
+		RetentionNothingLeft,
+		RetentionOccupied,
+		RetentionTooMuch,
+		RetentionUnreadable,
 		SchemaBadSchema,
 		SchemaRegistry,
 		SchemaRemoteReference,

@@ -72,6 +72,7 @@ type rig struct {
 	host       *host
 	provider   environment.Provider
 	workspaces string
+	kept       string
 	// attempt is what run runs.
 	attempt supervisor.Attempt
 
@@ -97,8 +98,8 @@ func (h *host) newRig(t *testing.T, change func(*attemptbundle.Bundle)) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{t: t, host: h, workspaces: t.TempDir()}
-	r.provider = wasm.New(h.set, h.starter, r.workspaces, h.cache)
+	r := &rig{t: t, host: h, workspaces: t.TempDir(), kept: t.TempDir()}
+	r.provider = wasm.New(h.set, h.starter, r.workspaces, h.cache, parts.Kept(r.kept))
 	r.Admitted = fixture.Admit(t, func(b *attemptbundle.Bundle) {
 		parts.Order(t, b, r.provider, h.set, "empty")
 		b.Pins.Adapter = attemptbundle.Pin{Name: adapter.Name, Version: adapter.Version, Digest: adapter.Digest}
@@ -253,7 +254,9 @@ func (b between) Stop(ctx context.Context, resource string) (bool, error) {
 	return b.Environment.Stop(ctx, resource)
 }
 
-func (b between) Destroy() ledger.Effect { return destroying{b.Environment.Destroy(), b.rig} }
+func (b between) Destroy(policy protocol.RetentionParameters) ledger.Effect {
+	return destroying{b.Environment.Destroy(policy), b.rig}
+}
 
 // destroying is the real destruction, unless the test says that it comes to something
 // else.

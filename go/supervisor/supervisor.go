@@ -290,7 +290,7 @@ func (d *drive) step(p ledger.Permit, rest []ledger.Permit) (bool, error) {
 	case operation.Freeze:
 		return d.freeze(p)
 	case operation.Destroy:
-		return d.settle(d.closing(), p, a.Environment.Destroy())
+		return d.destroy(p)
 	}
 	effect, err := d.executing(p)
 	switch {
@@ -310,6 +310,20 @@ func (d *drive) step(p ledger.Permit, rest []ledger.Permit) (bool, error) {
 	ctx, cancel := d.patient()
 	defer cancel()
 	return d.run(ctx, p, effect)
+}
+
+// destroy removes the environment, under the retention policy that the intent was recorded
+// with.
+func (d *drive) destroy(p ledger.Permit) (bool, error) {
+	request, err := d.attempt.Ledger.Kernel().Request(d.state, p.Intent())
+	if err != nil {
+		return false, err
+	}
+	var policy protocol.RetentionParameters
+	if err := canonical.Decode(request.Parameters, &policy); err != nil {
+		return false, fmt.Errorf("request of %s: %w", p.Intent().Key, err)
+	}
+	return d.settle(d.closing(), p, d.attempt.Environment.Destroy(policy))
 }
 
 // settle runs an effect whose failure concludes nothing: the attempt is concluded.

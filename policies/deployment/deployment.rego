@@ -22,6 +22,8 @@ environment := input.work_order.environment
 
 outputs := input.work_order.outputs
 
+retention := input.work_order.retention
+
 # Nothing is allowed unless the work fits as a whole. The denials below say what does not.
 fits if {
 	mode_listed
@@ -37,6 +39,7 @@ fits if {
 		outputs[limit] > 0
 		outputs[limit] <= ceiling
 	}
+	retention_fits
 }
 
 mode_listed if lib.mode_within(input.work_order.mode, deployment.maximum_mode)
@@ -53,6 +56,17 @@ environment_bounded(limit) if not environment.limits[limit]
 environment_limited(limit) if environment.limits[limit] > 0
 
 output_limited(limit) if outputs[limit] > 0
+
+# An order that does not say so has nothing kept.
+retention_fits if not retention
+
+# What is kept is bounded in time and, by what the environment may hold, in bytes.
+retention_fits if {
+	retention.days > 0
+	retention.days <= deployment.limits.retention.days
+	environment.limits.disk_bytes > 0
+	environment.limits.disk_bytes <= deployment.limits.retention.disk_bytes
+}
 
 default listed_tools := []
 
@@ -234,6 +248,25 @@ deny contains {
 } if {
 	some limit, ceiling in deployment.limits.outputs
 	outputs[limit] > ceiling
+}
+
+# METADATA
+# title: What is kept of a workspace is bounded
+deny contains {
+	"action": "*",
+	"rule": "deployment.retention_limit",
+	"reason": sprintf("the workspace is to be kept for %d days and may hold %d bytes, and deployment %s keeps at most %d bytes for %d days", [
+		object.get(retention, "days", 0),
+		object.get(environment, ["limits", "disk_bytes"], 0),
+		name,
+		object.get(deployment, ["limits", "retention", "disk_bytes"], 0),
+		object.get(deployment, ["limits", "retention", "days"], 0),
+	]),
+	"remedy": "lower retention.days or environment.limits.disk_bytes, or keep nothing",
+} if {
+	deployment
+	retention
+	not retention_fits
 }
 
 # METADATA

@@ -153,6 +153,35 @@ test_output_limits if {
 	}
 }
 
+kept(days, bytes) := changed({
+	"environment": {"limits": {"disk_bytes": bytes}},
+	"retention": {"keep": true, "days": days},
+})
+
+test_retention_limits if {
+	ceilings := data.deployment.deployments.local.limits.retention
+	at := deployment.decision with input as kept(ceilings.days, ceilings.disk_bytes)
+	at.deny == set()
+	count(at.allow) > 0
+	every above in [[ceilings.days + 1, 1], [1, ceilings.disk_bytes + 1], [0, 1], [1, 0]] {
+		answer := deployment.decision with input as kept(above[0], above[1])
+		denied(answer) == {"deployment.retention_limit"}
+		answer.allow == set()
+	}
+}
+
+test_a_deployment_without_a_limit_keeps_nothing if {
+	odd := {"local": object.union(object.remove(data.deployment.deployments.local, ["limits"]), {"limits": object.remove(
+		data.deployment.deployments.local.limits,
+		["retention"],
+	)})}
+	answer := deployment.decision with input as kept(1, 1) with data.deployment.deployments as odd
+	denied(answer) == {"deployment.retention_limit"}
+	answer.allow == set()
+	without := deployment.decision with input as asking([]) with data.deployment.deployments as odd
+	without.deny == set()
+}
+
 test_an_order_without_these_fields_allows_nothing if {
 	every field in ["mode", "executor", "environment", "outputs"] {
 		answer := deployment.decision with input as {

@@ -24,6 +24,7 @@ import (
 	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/projection"
 	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/go/retention"
 	"github.com/writ-runtime/writ/go/workorder"
 	"github.com/writ-runtime/writ/schemas"
 )
@@ -200,6 +201,7 @@ func (w *world) settled(t rapid.TB) {
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
+	w.nothingUnknown(t, index)
 	var ids []workorder.AttemptID
 	for _, a := range index.Attempts {
 		ids = append(ids, a.ID)
@@ -230,6 +232,7 @@ func (w *world) closed(t rapid.TB, r *host.Reading, a projection.Attempt) {
 		}
 	}
 	w.left(t, s)
+	w.kept(t, s)
 	if a.Blocked == "" && a.Result == nil || !a.Terminal(r.Kernel.Transitions()) {
 		plan, err := r.Kernel.Next(s)
 		t.Errorf("%s is left open: attempt %s, execution %s, environment %s, %d open operations; next %+v, %v",
@@ -264,6 +267,47 @@ func (w *world) left(t rapid.TB, s kernel.State) {
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
 		t.Errorf("outside stands %v, sent was %v", got, want)
+	}
+}
+
+// kept demands that of an attempt exactly that is kept which its receipt says, whole.
+func (w *world) kept(t rapid.TB, s kernel.State) {
+	t.Helper()
+	store := retention.Open(w.state, func() lifecycle.Observation { return lifecycle.Observation{} })
+	found, there, err := store.Find(context.Background(), s.Resource)
+	switch {
+	case s.Resource == "":
+	case err != nil:
+		t.Errorf("%s: %v", s.Attempt, err)
+	case there != (s.Retained != nil):
+		t.Errorf("%s: kept is %+v, found %v", s.Attempt, s.Retained, there)
+	case there && found != s.Retained.Retention:
+		t.Errorf("%s: kept is %+v, the journal has %+v", s.Attempt, found, s.Retained.Retention)
+	}
+}
+
+// nothingUnknown demands that nothing is kept which no attempt of the index has, and nothing
+// unfinished.
+func (w *world) nothingUnknown(t rapid.TB, index *projection.Index) {
+	t.Helper()
+	var want, got []string
+	for _, a := range index.Attempts {
+		if a.Retention != nil {
+			want = append(want, string(a.ID))
+		}
+	}
+	kept, err := os.ReadDir(filepath.Join(w.state, retention.Folder))
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatalf("%v", err)
+	}
+	for _, k := range kept {
+		id, _, _ := strings.Cut(k.Name(), ".")
+		got = append(got, id)
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("kept is %v, the index has %v", got, want)
 	}
 }
 

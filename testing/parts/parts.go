@@ -12,8 +12,11 @@ import (
 	"github.com/writ-runtime/writ/go/confine"
 	"github.com/writ-runtime/writ/go/environment"
 	"github.com/writ-runtime/writ/go/environment/wasm"
+	"github.com/writ-runtime/writ/go/lifecycle"
 	"github.com/writ-runtime/writ/go/pin"
+	"github.com/writ-runtime/writ/go/retention"
 	"github.com/writ-runtime/writ/testing/built"
+	"github.com/writ-runtime/writ/testing/fixture"
 	"github.com/writ-runtime/writ/tools/lockfile"
 )
 
@@ -90,6 +93,11 @@ func Cache(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// Kept returns where a provider keeps workspaces, below dir, by a clock that stands still.
+func Kept(dir string) *retention.Store {
+	return retention.Open(dir, func() lifecycle.Observation { return fixture.Clock{}.Now() })
 }
 
 // Order makes a bundle order a pinned tool in an environment of the provider.

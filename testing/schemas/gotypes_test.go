@@ -25,6 +25,7 @@ import (
 	"github.com/writ-runtime/writ/go/policy"
 	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/go/retention"
 	"github.com/writ-runtime/writ/go/workorder"
 	"github.com/writ-runtime/writ/testing/fixture"
 )
@@ -67,6 +68,7 @@ func goTypes() map[string]reflect.Type {
 		"receipt":                  reflect.TypeFor[protocol.Receipt](),
 		"request":                  reflect.TypeFor[protocol.Request](),
 		"requested-grants":         reflect.TypeFor[[]capability.Request](),
+		"retained":                 reflect.TypeFor[retention.Manifest](),
 		"role-package":             reflect.TypeFor[workorder.RolePackage](),
 		"transitions":              reflect.TypeFor[lifecycle.Machine](),
 		"workorder":                reflect.TypeFor[workorder.WorkOrder](),
@@ -95,6 +97,7 @@ func goTypes() map[string]reflect.Type {
 		"event/recovered":            reflect.TypeFor[kernel.Recovered](),
 		"event/reduction":            reflect.TypeFor[kernel.Reduction](),
 		"event/requested":            reflect.TypeFor[kernel.Requested](),
+		"event/retention":            reflect.TypeFor[protocol.Retention](),
 		"event/reservation":          reflect.TypeFor[workorder.Reservation](),
 		"event/observation":          reflect.TypeFor[lifecycle.Observation](),
 		"event/authorization":        reflect.TypeFor[kernel.Authorization](),
@@ -113,6 +116,8 @@ func goTypes() map[string]reflect.Type {
 		"event/retry_wait":           reflect.TypeFor[kernel.RetryWait](),
 		"event/result":               reflect.TypeFor[workorder.Result](),
 		"event/submitted":            reflect.TypeFor[kernel.Submitted](),
+
+		"retained/file": reflect.TypeFor[retention.File](),
 
 		"request/cancel":         reflect.TypeFor[protocol.CancelParameters](),
 		"request/checkpoint":     reflect.TypeFor[protocol.CheckpointParameters](),
@@ -142,6 +147,7 @@ func goTypes() map[string]reflect.Type {
 		"result/provision":         reflect.TypeFor[protocol.ProvisionResult](),
 		"result/reconciliation":    reflect.TypeFor[protocol.EnvironmentReconciliation](),
 		"result/removal":           reflect.TypeFor[protocol.RemovalResult](),
+		"result/retention":         reflect.TypeFor[protocol.Retention](),
 		"result/start":             reflect.TypeFor[protocol.StartResult](),
 	}
 }
@@ -461,7 +467,7 @@ func TestListsAreThoseOfTheCode(t *testing.T) {
 		slices.Sort(got)
 		return got
 	}
-	var receipts []string
+	receipts := []string{lifecycle.RetentionReceipt}
 	for _, k := range operation.Kinds() {
 		receipts = append(receipts, k.ReceiptName())
 	}

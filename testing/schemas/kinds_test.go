@@ -3,6 +3,7 @@ package schemas_test
 import (
 	"encoding/json"
 	"fmt"
+	"github.com/writ-runtime/writ/go/retention"
 	"github.com/writ-runtime/writ/go/workorder"
 	"os"
 	"path"
@@ -61,6 +62,14 @@ func stored(t testing.TB) []document {
 		{"an effect proposal", outbox.ProposalKind, marshal(t, proposal(t))},
 		{"a publication", outbox.PublicationKind, marshal(t, outbox.Publication{
 			Kind: outbox.PublicationKind, Proposal: fixture.Digest("proposal"), Effector: operation.Publish, Files: proposal(t).Files,
+		})},
+		{"what is kept", retention.ManifestKind, marshal(t, retention.Manifest{
+			Kind: retention.ManifestKind, Attempt: fixture.Attempt, Bundle: fixture.Digest("bundle"), Resource: string(fixture.Attempt) + ".g1",
+			Policy: protocol.RetentionParameters{Keep: true, Days: 7}, At: fixed{}.Now(), Until: fixed{}.Now(), Bytes: 3,
+			Files: []retention.File{
+				{Path: "a\x1b[1m", At: "odd/1", Size: 1, Digest: fixture.Digest("a")}, {Path: "b/c", At: "files/b/c", Size: 2, Digest: fixture.Digest("c")},
+			},
+			Folders: []string{"d"},
 		})},
 		{"destinations", outbox.DestinationsKind, marshal(t, outbox.Destinations{
 			Kind: outbox.DestinationsKind, Publish: []outbox.Destination{{Name: "releases", Path: "/srv/releases"}},

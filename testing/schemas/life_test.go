@@ -317,6 +317,29 @@ func sent(t testing.TB) *life {
 	return l.finish()
 }
 
+// keeping is the way of an attempt whose workspace is kept, until its time is over.
+func keeping(t testing.TB) *life {
+	t.Helper()
+	l := newLife(t)
+	policy := attemptbundle.Retention{Keep: true, Days: 7}
+	l.change = func(b *attemptbundle.Bundle) { b.Environment.Retention, b.Outputs.Retention = policy, policy }
+	l.reserve(fixture.ReservedFor(t, l.ledger.Kernel(), l.change))
+	l.start()
+	l.next(nil, l.run(0, operation.Done(protocol.StartResult{Handle: "h"})), l.run(1, operation.Done(l.launched())),
+		kernel.Fail{Failure: kernel.Failure{Conclusion: workorder.Failed, Stage: "launch", Code: reason.ToolExitNonzero, Detail: "it ended with status 3"}})
+	kept := protocol.Retention{
+		Policy: protocol.RetentionParameters(policy), At: fixed{}.Now(), Files: 2, Bytes: 3, Manifest: fixture.Digest("manifest"),
+	}
+	kept.Until = kept.Policy.Until(kept.At)
+	gone := protocol.RemovalResult{Resource: l.state.Resource, WasAlive: true, Gone: true}
+	removed := gone
+	removed.Kept, removed.Retention = kept.Bytes, &kept
+	l.next(nil, l.run(0, operation.Done(gone)), l.run(1, operation.Done(removed)))
+	l.turn(nil, kernel.Expire{Clock: kernel.Clock{Domain: "fixture", At: kernel.Standing{State: "steady", Version: 1, Machine: 1}, Last: kept.Until}})
+	l.turn(nil, l.run(0, operation.Done(gone)))
+	return l.finish()
+}
+
 // metered is the way of an attempt that draws on an account and fails. The clock stands
 // still, so that nobody knows how long its tool ran until a person says so.
 func metered(t testing.TB) *life {
@@ -364,6 +387,7 @@ func lives() map[string]func(t testing.TB) *life {
 	return map[string]func(t testing.TB) *life{
 		"finished": finished,
 		"sent":     sent,
+		"kept":     keeping,
 		"denied": func(t testing.TB) *life {
 			l := newLife(t)
 			l.submit()

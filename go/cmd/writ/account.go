@@ -41,6 +41,7 @@ type account struct {
 	Outputs     []protocol.ArtifactEntry `json:"outputs"`
 	Omitted     []protocol.Exclusion     `json:"omitted"`
 	Proposals   []proposal               `json:"proposals"`
+	Kept        *kept                    `json:"kept"`
 	Steps       []step                   `json:"steps"`
 	Receipts    int                      `json:"receipts"`
 	State       string                   `json:"state"`
@@ -75,7 +76,7 @@ type step struct {
 func (c *command) account(ctx context.Context, h *host.Host, s kernel.State, a *admission.Admitted, sent map[string]dispatcher.Sent) error {
 	acc := newAccount(s, a.Decision)
 	acc.Proposals = newProposals(s, sent)
-	acc.State = c.state
+	acc.State, acc.Kept = c.state, newKept(c.state, s)
 	if plan, err := h.Ledger.Kernel().Next(s); err == nil {
 		acc.Waits = plan.Wait
 	}
@@ -166,6 +167,7 @@ func (a *account) write(w io.Writer, s style) {
 	section(w, s, "produced", few(columns(outputs), "writ artifacts list "+string(a.Attempt))...)
 	section(w, s, "left", a.left()...)
 	section(w, s, "sent", proposalLines(a.Proposals, s)...)
+	section(w, s, "kept", a.Kept.lines(s)...)
 	var steps []string
 	checkpoints := 0
 	for i, st := range a.Steps {

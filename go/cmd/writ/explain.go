@@ -55,6 +55,9 @@ func (c *command) explain(ctx context.Context, id string) error {
 	}
 	if plan, err := r.Kernel.Next(s); err == nil {
 		e.Next = next(plan)
+		if plan.Done && s.Retained != nil && !s.Retained.Ended {
+			e.Next = "nothing: the attempt is closed; left of its workspace: " + count(s.Retained.Files, "file") + ", kept until " + moment(s.Retained.Until.UnixMilli)
+		}
 		if plan.Done && row.Order == "retry_wait" && s.Retry != nil && s.Retry.Attempt == s.Attempt {
 			e.Next += "; `writ tick` makes another attempt at the work order"
 		}

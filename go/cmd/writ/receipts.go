@@ -13,6 +13,7 @@ import (
 	"github.com/writ-runtime/writ/go/host"
 	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/operation"
+	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/reason"
 )
 
@@ -78,7 +79,7 @@ func receiptLines(s kernel.State) []receiptLine {
 	operations := s.Operations()
 	slices.SortStableFunc(operations, func(a, b kernel.Operation) int { return place(a.Intent.Kind) - place(b.Intent.Kind) })
 	for _, o := range operations {
-		l := receiptLine{Name: o.Intent.Kind.ReceiptName(), Operation: o.Intent.Key, Receipt: json.RawMessage("null"), Result: json.RawMessage("null")}
+		l := receiptLine{Name: protocol.ReceiptName(o.Intent.Kind, o.Record.Outcome), Operation: o.Intent.Key, Receipt: json.RawMessage("null"), Result: json.RawMessage("null")}
 		if len(o.Record.Receipt) > 0 {
 			l.Knowledge, l.Code = o.Record.Outcome.Knowledge, o.Record.Outcome.Code
 			l.Digest, l.Receipt = canonical.Sum(o.Record.Receipt), json.RawMessage(o.Record.Receipt)

@@ -12,6 +12,7 @@ import (
 	"github.com/writ-runtime/writ/go/dispatcher"
 	"github.com/writ-runtime/writ/go/host"
 	"github.com/writ-runtime/writ/go/ingress"
+	"github.com/writ-runtime/writ/go/lifecycle"
 	"github.com/writ-runtime/writ/go/workorder"
 )
 
@@ -20,8 +21,9 @@ func (c *command) serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Hold the state folder, take commands, and attempt what is submitted",
 		Long: "Closes what an earlier start left open, then attempts work as it comes: after each submission and each wake, and when\n" +
-			"a pause before a next attempt is over. It ends with Ctrl-C, which asks the attempt under way to be cancelled, and when\n" +
-			"it can answer nobody any more: its socket is broken, nothing can be recorded, or another process took the folder over.",
+			"a pause before a next attempt is over. It removes what was kept of workspaces once its time is over. It ends with\n" +
+			"Ctrl-C, which asks the attempt under way to be cancelled, and when it can answer nobody any more: its socket is\n" +
+			"broken, nothing can be recorded, or another process took the folder over.",
 		Args: between(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.serve(cmd.Context()) },
 	}
@@ -57,6 +59,11 @@ func (c *command) serve(ctx context.Context) (err error) {
 		if unsent {
 			pause = min(pause, resend)
 		}
+		expires, err := c.serveExpire(ctx, h)
+		if err != nil {
+			return err
+		}
+		pause = min(pause, expires)
 		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
@@ -101,15 +108,40 @@ func (c *command) serveTick(ctx context.Context, h *host.Host, sent func(dispatc
 	pause := longest
 	for _, s := range steps {
 		c.tellStep(s)
-		until := s.Until
+		at := s.Until
 		if s.State.Retry != nil {
-			until = s.State.Retry.NotBefore
+			at = s.State.Retry.NotBefore
 		}
-		if until.UnixMilli > 0 {
-			pause = min(pause, max(time.Until(time.UnixMilli(until.UnixMilli)), 0)+time.Millisecond)
+		if at.UnixMilli > 0 {
+			pause = min(pause, until(at))
 		}
 	}
 	return pause, err
+}
+
+// serveExpire removes what was kept and whose time is over. It returns how long nothing
+// will have to be removed.
+func (c *command) serveExpire(ctx context.Context, h *host.Host) (time.Duration, error) {
+	accepted, err := h.Accept(ingress.Tick, nil)
+	if err != nil {
+		return 0, err
+	}
+	over, err := h.Expire(ctx, accepted)
+	pause := longest
+	for _, e := range over {
+		if e.Until.UnixMilli > 0 {
+			pause = min(pause, until(e.Until))
+		}
+	}
+	for _, e := range newExpired(over) {
+		c.note("%s: %s", e.Attempt, e.line(style{}))
+	}
+	return pause, err
+}
+
+// until is how long it takes until the host's clock shows a reading.
+func until(at lifecycle.Observation) time.Duration {
+	return max(time.Until(time.UnixMilli(at.UnixMilli)), 0) + time.Millisecond
 }
 
 // tellStep says on standard error what a tick did.

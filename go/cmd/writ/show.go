@@ -42,8 +42,10 @@ type shown struct {
 	Checkpoints []shownCheckpoint            `json:"checkpoints"`
 	Outputs     []protocol.ArtifactEntry     `json:"outputs"`
 	// Proposals are what was to leave of the accepted result.
-	Proposals []proposal   `json:"proposals"`
-	Events    []shownEvent `json:"events"`
+	Proposals []proposal `json:"proposals"`
+	// Kept is what is kept of the workspace, nil where nothing is to be.
+	Kept   *kept        `json:"kept"`
+	Events []shownEvent `json:"events"`
 }
 
 type shownEvent struct {
@@ -71,7 +73,7 @@ func (c *command) show(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	out := shown{Attempt: row, Budget: newShownBudget(s), Proposals: newProposals(s, nil)}
+	out := shown{Attempt: row, Budget: newShownBudget(s), Proposals: newProposals(s, nil), Kept: newKept(c.state, s)}
 	if s.Bundle != nil {
 		out.Bundle, out.StartsFrom = s.Bundle.Digest(), s.Bundle.Bundle().StartsFrom
 	}
@@ -130,6 +132,7 @@ func (o shown) write(w io.Writer, s style) {
 	}
 	section(w, s, "outputs", few(columns(outputs), "writ artifacts list "+string(o.ID))...)
 	section(w, s, "sent", proposalLines(o.Proposals, s)...)
+	section(w, s, "kept", o.Kept.lines(s)...)
 	fmt.Fprintln(w)
 	writeEvents(w, s, o.Events)
 }

@@ -25,7 +25,7 @@ func (c *command) tickCommand() *cobra.Command {
 		Use:   "tick",
 		Short: "Close what an earlier start left open, and attempt the work that waits",
 		Long: "Attempts every work order that may be attempted now, one after the other, and says what each of the others\n" +
-			"waits for. Where nothing is to be done, nothing is recorded. How an attempt ended is in its account and in\n" +
+			"waits for. It removes what was kept of workspaces and whose time is over. Where nothing is to be done, nothing is recorded. How an attempt ended is in its account and in\n" +
 			"`writ status`; the exit status says whether the tick itself could be carried out.",
 		Args: between(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.tick(cmd.Context(), "") },
@@ -38,6 +38,8 @@ type ticked struct {
 	Steps []tickStep `json:"steps"`
 	// Sent is what became of the proposals of accepted results.
 	Sent []sentProposal `json:"sent"`
+	// Expired is what was kept of environments and whose time is over.
+	Expired []expired `json:"expired"`
 }
 
 type tickStep struct {
@@ -87,7 +89,12 @@ func (c *command) tick(ctx context.Context, wake string) (err error) {
 			out.Steps = append(out.Steps, newTickStep(s))
 		}
 	}
-	out.Sent = sent
+	out.Sent, out.Expired = sent, []expired{}
+	if err == nil {
+		var over []dispatcher.Expired
+		over, err = h.Expire(ctx, accepted)
+		out.Expired = newExpired(over)
+	}
 	return errors.Join(err, c.print(out, func(w io.Writer) { out.write(w, c.style()) }))
 }
 
@@ -126,7 +133,7 @@ func newTickStep(s dispatcher.Step) tickStep {
 }
 
 func (t ticked) write(w io.Writer, s style) {
-	if len(t.Steps)+len(t.Sent) == 0 {
+	if len(t.Steps)+len(t.Sent)+len(t.Expired) == 0 {
 		fmt.Fprintln(w, "Nothing waits.")
 		return
 	}
@@ -152,6 +159,9 @@ func (t ticked) write(w io.Writer, s style) {
 	}
 	for _, sent := range t.Sent {
 		rows = append(rows, []string{string(sent.Attempt), strings.Join(sent.lines(s), " ")})
+	}
+	for _, e := range t.Expired {
+		rows = append(rows, []string{string(e.Attempt), e.line(s)})
 	}
 	for _, line := range columns(rows) {
 		fmt.Fprintln(w, line)

@@ -82,7 +82,12 @@ func (p *Provider) Resolve(ctx context.Context, in operation.Intent) operation.O
 	if err != nil {
 		return operation.Refused(operation.Unknown, err)
 	}
-	if in.Kind == operation.Destroy || in.Kind == operation.Cancel || in.Kind == operation.Cleanup {
+	switch {
+	case in.Kind == operation.Destroy && in.Key.Purpose() == protocol.RetentionPurpose:
+		return p.forget(found)
+	case in.Kind == operation.Destroy:
+		return p.destroyed(ctx, found, nil)
+	case in.Kind == operation.Cancel || in.Kind == operation.Cleanup:
 		return removed(found)
 	}
 	// Whether it took place nobody can say any more, and nothing depends on it.
@@ -323,30 +328,6 @@ func (a *attempt) Printed() [][]byte {
 		return nil
 	}
 	return [][]byte{a.ended.Stdout, a.ended.Stderr}
-}
-
-// Destroy implements environment.Environment. The worker's memory is all there is to
-// keep, so nothing is kept.
-func (a *attempt) Destroy() ledger.Effect { return effect{a, operation.Destroy, a.destroy} }
-
-func (a *attempt) destroy(ctx context.Context) operation.Outcome {
-	a.mu.Lock()
-	w := a.worker
-	a.worker = nil
-	a.mu.Unlock()
-	var wasAlive bool
-	if w != nil {
-		wasAlive = w.Alive()
-		if err := w.Close(ctx); err != nil {
-			return operation.Refused(operation.Unknown, err)
-		}
-	}
-	found, err := a.provider.Reconcile(ctx, a.order.Resource)
-	if err != nil {
-		return operation.Refused(operation.Unknown, err)
-	}
-	found.WasAlive = found.WasAlive || wasAlive
-	return removed(found)
 }
 
 // Gone implements environment.Environment: a worker whose guest was never asked to run,

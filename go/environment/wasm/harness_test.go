@@ -34,21 +34,32 @@ type rig struct {
 	provider   environment.Provider
 	env        environment.Environment
 	workspaces string
-	accepted   attestation.Accepted
+	// kept is where workspaces are kept below.
+	kept     string
+	accepted attestation.Accepted
 	// permits are those of the newest turn.
 	permits []ledger.Permit
+	// cleaned settles the clean-up that was begun with the removal.
+	cleaned kernel.Settle
 }
 
 // newRig orders a tool as ordered pins it, in an environment of a provider over pinned.
 func newRig(t *testing.T, ordered, pinned *pin.Set, tool string, arguments ...string) *rig {
 	t.Helper()
-	r := &rig{t: t, workspaces: t.TempDir()}
+	return newRigOf(t, ordered, pinned, func(*attemptbundle.Bundle) {}, tool, arguments...)
+}
+
+// newRigOf is newRig for a bundle that change alters.
+func newRigOf(t *testing.T, ordered, pinned *pin.Set, change func(*attemptbundle.Bundle), tool string, arguments ...string) *rig {
+	t.Helper()
+	r := &rig{t: t, workspaces: t.TempDir(), kept: t.TempDir()}
 	starter, cache := parts.Starter(t), parts.Cache(t)
-	r.provider = wasm.New(pinned, starter, r.workspaces, cache)
+	r.provider = wasm.New(pinned, starter, r.workspaces, cache, parts.Kept(r.kept))
 	r.Admitted = fixture.Admit(t, func(b *attemptbundle.Bundle) {
-		parts.Order(t, b, wasm.New(ordered, starter, r.workspaces, cache), ordered, tool, arguments...)
+		parts.Order(t, b, wasm.New(ordered, starter, r.workspaces, cache, parts.Kept(r.kept)), ordered, tool, arguments...)
 		b.Outputs.Policy.Paths = []protocol.Declared{{Path: "ok", MediaType: "text/plain", Required: true}}
 		b.Outputs.Result, b.Outputs.Schema = "", ""
+		change(b)
 	})
 	r.permits = r.Next(r.Activation()).Permits
 	env, err := r.provider.Open(environment.Order{Bundle: r.Bundle, Fence: r.State.Fence(), Resource: r.State.Resource})

@@ -14,6 +14,7 @@ import (
 	"github.com/writ-runtime/writ/go/environment/wasm/worker/wire"
 	"github.com/writ-runtime/writ/go/pin"
 	"github.com/writ-runtime/writ/go/protocol"
+	"github.com/writ-runtime/writ/go/retention"
 )
 
 // Name is the provider's name in work orders and bundles.
@@ -32,11 +33,12 @@ type Provider struct {
 	// workspaces is the folder in which resources are named; cache holds compiled
 	// code and is private to the owner of the state folder.
 	workspaces, cache string
+	kept              *retention.Store
 }
 
-// New returns the provider. The folders must exist.
-func New(pins *pin.Set, starter *confine.Starter, workspaces, cache string) *Provider {
-	return &Provider{pins: pins, starter: starter, workspaces: workspaces, cache: cache}
+// New returns the provider. The folders must exist. kept is where it keeps workspaces.
+func New(pins *pin.Set, starter *confine.Starter, workspaces, cache string, kept *retention.Store) *Provider {
+	return &Provider{pins: pins, starter: starter, workspaces: workspaces, cache: cache, kept: kept}
 }
 
 // Capabilities implements environment.Provider.
@@ -44,7 +46,7 @@ func (p *Provider) Capabilities() environment.Capabilities {
 	return environment.Capabilities{
 		Name: Name, Version: Version, Isolation: environment.EphemeralIsolated, Platform: "wasip1/wasm",
 		Actions:    []string{"input.read", "output.write", "artifact.write", "result.report", "tool.run", "checkpoint.propose"},
-		Checkpoint: true,
+		Checkpoint: true, Retention: true,
 	}
 }
 

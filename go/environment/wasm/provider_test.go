@@ -11,6 +11,7 @@ import (
 	"github.com/writ-runtime/writ/go/environment/wasm"
 	"github.com/writ-runtime/writ/go/ledger"
 	"github.com/writ-runtime/writ/go/operation"
+	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/testing/parts"
 	"github.com/writ-runtime/writ/tools/lockfile"
@@ -85,7 +86,7 @@ func TestForeignPermitsAreRefused(t *testing.T) {
 	}
 	for name, effect := range map[string]ledger.Effect{
 		"provision": r.env.Provision(), "materialize": r.env.Materialize(attestation.Accepted{}, inputs{}),
-		"freeze": r.env.FreezeOutputs(store), "destroy": r.env.Destroy(),
+		"freeze": r.env.FreezeOutputs(store), "destroy": r.env.Destroy(protocol.RetentionParameters{}),
 	} {
 		refused(name+" without a permit", effect.Perform(t.Context(), ledger.Permit{}), reason.OperationPermitInvalid)
 	}

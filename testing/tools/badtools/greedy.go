@@ -104,6 +104,25 @@ func depth([]string) error { return os.MkdirAll(strings.Repeat("d/", 1000), 0o70
 
 func name([]string) error { return write(strings.Repeat("n", 1000), "") }
 
+// names writes files under names that look like something else, and fails.
+func names([]string) error {
+	for _, name := range []string{"a\nb", "\x1b[2Jc", "\u202etxt.exe", `d\e`, "e\u0301", strings.Repeat("n", 300), "manifest.json", ".writ-f", "odd/1", "g/h/i"} {
+		if at := strings.LastIndexByte(name, '/'); at >= 0 {
+			if err := os.MkdirAll(name[:at], 0o700); err != nil {
+				return err
+			}
+		}
+		if err := write(name, "this is "+name); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll("nothing/here", 0o700); err != nil {
+		return err
+	}
+	os.Exit(3)
+	return nil
+}
+
 func open([]string) error {
 	var kept []*os.File
 	for i := 0; i < 1_000_000; i++ {

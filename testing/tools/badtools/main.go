@@ -27,6 +27,7 @@ func ways() map[string]way {
 		"files":      files,
 		"depth":      depth,
 		"name":       name,
+		"names":      names,
 		"open":       open,
 		"undeclared": func([]string) error { return write("surprise.txt", "nobody declared me\n") },
 		"nothing":    func([]string) error { return nil },
