@@ -91,6 +91,11 @@ type Environment interface {
 	// FreezeOutputs copies the declared outputs out. Preconditions: Launch's outcome
 	// is known.
 	FreezeOutputs(store *artifact.Store) Freezing
+	// Reset empties inputs and workspace, and has the environment measure itself anew. It is
+	// done only if nothing was counted from inside afterwards and accept takes what was
+	// measured, held against what was expected before anything ran. Nothing can be frozen or
+	// launched afterwards. Preconditions: what is to be kept was frozen.
+	Reset(accept func(attestation.Expectation, attestation.Report) error) ledger.Effect
 	Destroy() ledger.Effect
 	// Gone reports that nothing of the workload runs under the resource's name; the
 	// environment itself may still stand. It looks and changes nothing.

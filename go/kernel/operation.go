@@ -84,6 +84,8 @@ func (d *decision) mayBegin(in operation.Intent) error {
 		}
 	case operation.Checkpoint:
 		return d.mayCheckpoint(in)
+	case operation.Reset:
+		return d.mayReset(in)
 	case operation.Launch:
 		if parent, ok := s.operations[in.Parent]; !ok || parent.State != "intended" {
 			return wrongState(string(in.Key), "a launch begins with the start that it belongs to")
@@ -110,6 +112,8 @@ func (d *decision) began(in operation.Intent, intent lifecycle.Guard) error {
 		}
 	case operation.Destroy:
 		switch {
+		case d.wasReset():
+			return d.of("environment.given_up", nil, intent, d.known("ResetReceipt"))
 		case d.in(EnvironmentMachine, provisional...):
 			return d.of("environment.withdrawn", nil, d.known("CancelReceipt"))
 		case !d.in(EnvironmentMachine, "destroying"):
@@ -204,6 +208,9 @@ func (d *decision) settled(in operation.Intent, c Settle) error {
 			return err
 		}
 		return d.of("environment.destroy_failed", f, g)
+	}
+	if in.Kind == operation.Reset && d.in(EnvironmentMachine, "frozen") {
+		return d.reset(c, receipt)
 	}
 	if !applied {
 		return nil

@@ -135,6 +135,14 @@ type CollectParameters struct {
 	Schema canonical.Digest `json:"schema,omitempty"`
 }
 
+// ResetParameters are the parameters of reset.
+type ResetParameters struct {
+	Policy string `json:"policy"`
+	// Attestation is the digest of what the environment measured of itself before anything
+	// ran in it: what it is reset to.
+	Attestation canonical.Digest `json:"attestation"`
+}
+
 // RetentionParameters are the parameters of cleanup and destroy.
 type RetentionParameters struct {
 	Keep bool  `json:"keep"`

@@ -88,6 +88,10 @@ type rig struct {
 	gone    func() (bool, error)
 	stop    func(ctx context.Context) error
 	destroy func() (operation.Outcome, bool)
+	// resetting is called before the environment is reset; measured changes what it then
+	// measured.
+	resetting func()
+	measured  func(attestation.Report) attestation.Report
 }
 
 // newRig admits the attempt; change, if not nil, alters its bundle.

@@ -250,7 +250,7 @@ func (d *drive) perform(permits []ledger.Permit) error {
 	failed := ""
 	for i, p := range permits {
 		kind := p.Intent().Kind
-		if failed != "" && kind != operation.Destroy {
+		if failed != "" && kind != operation.Destroy && kind != operation.Reset {
 			settle, err := d.attempt.Ledger.Skip(p, failed+" did not succeed")
 			if err != nil {
 				return err
@@ -289,6 +289,8 @@ func (d *drive) step(p ledger.Permit, rest []ledger.Permit) (bool, error) {
 		return d.start(p, rest)
 	case operation.Freeze:
 		return d.freeze(p)
+	case operation.Reset:
+		return d.reset(p)
 	case operation.Destroy:
 		return d.settle(d.closing(), p, a.Environment.Destroy())
 	}

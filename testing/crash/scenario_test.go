@@ -38,6 +38,7 @@ func scenarios() []scenario {
 		{name: "sends", order: "sends.yaml"},
 		{name: "liestart", order: "liestart.yaml", status: 20},
 		{name: "checkpoints", order: "checkpoints.yaml"},
+		{name: "resets", order: "resets.yaml"},
 		{name: "abandons", order: "small.yaml", after: "commit.after/attempt=reserved,order=submitted+reserved#1"},
 		{name: "recovers", order: "small.yaml", after: "run.after/launch#1"},
 		{name: "removes", order: "small.yaml", after: "run.before/cleanup#1"},
@@ -91,6 +92,7 @@ proposals:
 	write(t, filepath.Join(dir, "seed", "a"), "seed\n")
 	order("checkpoints.yaml", `{name: hashchain, arguments: [--rounds, "60000", --every, "20000"]}`,
 		wasm+"inputs: [{name: seed, source: seed}]\ncheckpoint: {policy: offered, interval_ms: 86400000}\n")
+	order("resets.yaml", "{name: empty}", "environment: {provider: wasm, reset: before_destroy}\n")
 	order("dies.yaml", "{name: empty, arguments: [once]}", wasm+"executor: dies\n")
 	order("liestart.yaml", "{name: empty, arguments: [once]}", wasm+"executor: liestart\n")
 }

@@ -35,6 +35,7 @@ func ways() map[string]way {
 		"hardlink":   hardlink,
 		"outside":    outside,
 		"inputs":     inputs,
+		"litter":     litter,
 		"network":    network,
 		"observe":    observe,
 		"offer":      offer,
