@@ -176,7 +176,7 @@ func settlingFamily(o Operation, c Settle) lifecycle.Family {
 	switch {
 	case o.Settled():
 		return lifecycle.Family("operation.late_" + string(o.State))
-	case personal(o), o.State == "unknown" && c.Outcome.Knowledge == operation.Unknown:
+	case Personal(o), o.State == "unknown" && c.Outcome.Knowledge == operation.Unknown:
 		return "operation.late_unknown"
 	case o.State == "unknown":
 		return lifecycle.Family("operation.resolved_" + string(c.Outcome.Knowledge))
@@ -184,9 +184,9 @@ func settlingFamily(o Operation, c Settle) lifecycle.Family {
 	return lifecycle.Family("operation." + string(c.Outcome.Knowledge))
 }
 
-// personal reports whether only a person can settle an operation any more: its outcome is
+// Personal reports whether only a person can settle an operation any more: its outcome is
 // unknown and nobody can be asked. A later answer is kept for them and moves nothing.
-func personal(o Operation) bool {
+func Personal(o Operation) bool {
 	return o.State == "unknown" && o.Intent.Class == operation.NonReconcilable
 }
 

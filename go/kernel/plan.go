@@ -83,6 +83,9 @@ func (s State) unresolved() []operation.Intent {
 		if o.Intent.Kind.OfOutbox() {
 			continue // What leaves is no part of the attempt: see Sendings.
 		}
+		if Personal(o) {
+			continue // It waits for a person, and for nobody else.
+		}
 		dissolved := o.Record.Outcome.Code == reason.OperationDissolved
 		if o.State == "intended" || o.State == "unknown" && !dissolved && int64(o.Late)+1 < s.Bundle.Bundle().Reconciliation.Tries {
 			open = append(open, o.Intent)

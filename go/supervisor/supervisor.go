@@ -151,7 +151,7 @@ func (d *drive) turn() (bool, error) {
 
 // reduce has the result accepted, together with what is to leave of it.
 func (d *drive) reduce(s kernel.State) {
-	proposals, blobs, err := outbox.Compose(d.closing(), d.attempt.Artifacts, s, d.frozen.Manifest, d.attempt.Ledger.Now())
+	proposals, blobs, err := outbox.Compose(d.closing(), d.attempt.Artifacts, d.attempt.Ledger.Kernel().Classes().Of, s, d.frozen.Manifest, d.attempt.Ledger.Now())
 	if err != nil {
 		d.fail(operation.Collect, operation.Refused(operation.NotApplied, err))
 		return

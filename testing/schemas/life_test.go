@@ -302,7 +302,7 @@ func sent(t testing.TB) *life {
 	if err != nil {
 		t.Fatal(err)
 	}
-	proposals, blobs, err := outbox.Compose(t.Context(), store, preview.State, frozen.Manifest, fixed{}.Now())
+	proposals, blobs, err := outbox.Compose(t.Context(), store, l.ledger.Kernel().Classes().Of, preview.State, frozen.Manifest, fixed{}.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
