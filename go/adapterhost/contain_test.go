@@ -134,7 +134,7 @@ func TestNothingOfTheHostIsInherited(t *testing.T) {
 	if _, err := r.session.Prepare(t.Context(), call, q); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.desk.line("info env "); got != "PLUGIN_PROTOCOL_VERSIONS PLUGIN_UNIX_SOCKET_DIR WRIT_ADAPTER" {
+	if got := r.desk.line("info env "); got != "PLUGIN_MULTIPLEX_GRPC PLUGIN_PROTOCOL_VERSIONS PLUGIN_UNIX_SOCKET_DIR WRIT_ADAPTER" {
 		t.Errorf("variables: %s", got)
 	}
 	if got := r.desk.line("info cwd "); got != "/" {
