@@ -1,12 +1,16 @@
 package confine
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"unsafe"
 
 	lls "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
+
+	"github.com/writ-runtime/writ/go/reason"
 )
 
 // NewContained makes a starter of one program that is to have no effect of its own. What it starts, and all that comes of
@@ -27,7 +31,7 @@ import (
 // answered, and of each name outside of folder that was to be made or written where Landlock answers; it is told one at a
 // time and must not wait long. It is not told of a file that was not executed. Whoever takes pains can keep a name from being told of, and not from being denied.
 // Start fails with environment.unsupported where the host cannot enforce all
-// of it. The children die with the starter's thread, so one is made for each start; Close ends it.
+// of it, and with environment.start_failed for a program that needs another one to be executed. The children die with the starter's thread, so one is made for each start; Close ends it.
 func NewContained(folder string, denied func(what string)) *Starter {
 	// The standard library tries once what it can do with processes. It must not try it on a thread that may not.
 	if self, err := os.FindProcess(os.Getpid()); err == nil {
@@ -42,6 +46,18 @@ func NewContained(folder string, denied func(what string)) *Starter {
 	}
 	go s.run()
 	return s
+}
+
+// notContained says why a program was not started within its bounds.
+func notContained(cmd *exec.Cmd, err error) error {
+	switch {
+	case errors.Is(err, unix.EACCES):
+		return reason.New(reason.EnvironmentStartFailed, "the program needs a loader or an interpreter, which is not pinned and not executed", cmd.Args[0],
+			"build it as one static executable, as CGO_ENABLED=0 does").Because(err)
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EINVAL):
+		return unsupported("a process namespace of its own cannot be made for a program", cmd.Args[0], err)
+	}
+	return err
 }
 
 // containThread bounds the calling thread, which is locked, for ever: its children inherit the bounds.

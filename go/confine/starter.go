@@ -88,6 +88,8 @@ func (s *Starter) run() {
 			child, err := start(r.cmd, s.namespaces)
 			if err == nil {
 				s.watch(child)
+			} else if s.contain != nil {
+				err = notContained(r.cmd, err)
 			}
 			r.answer <- startAnswer{child, err}
 		}
