@@ -3,7 +3,6 @@ package adapterhost
 import (
 	"time"
 
-	"github.com/writ-runtime/writ/go/confine"
 	"github.com/writ-runtime/writ/go/executor"
 	"github.com/writ-runtime/writ/go/pin"
 )
@@ -15,8 +14,9 @@ type Config struct {
 	// Sealed are the pinned bytes, Capabilities the manifest that is pinned beside them.
 	Sealed       *pin.Sealed
 	Capabilities executor.Capabilities
-	// Starter starts the process.
-	Starter *confine.Starter
+	// Denied, if not nil, is told of each effect that the process tried to have by itself and was denied; see
+	// confine.NewContained. It is told by one goroutine a process, and must not wait long.
+	Denied func(what string)
 	// Folder is where the private folder of the sockets is made; empty for the system's folder for temporary files. A
 	// socket's whole path has to fit into 107 bytes, so this is at most 48 bytes long.
 	Folder string

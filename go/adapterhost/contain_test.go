@@ -3,6 +3,7 @@ package adapterhost_test
 import (
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +44,21 @@ func TestStartIsContained(t *testing.T) {
 			nothingLeft(t, c)
 		})
 	}
+}
+
+// What has to be executed beside the pinned bytes is not: an adapter is one static executable.
+func TestAProgramThatNeedsAnotherIsRefused(t *testing.T) {
+	script := filepath.Join(t.TempDir(), "adapter")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\nexit 0\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	c := config(t, "script", script)
+	_, err := adapterhost.Launch(t.Context(), c)
+	r, ok := reason.As(err)
+	if !ok || r.Code != reason.EnvironmentStartFailed || !strings.Contains(r.Remedy, "static executable") {
+		t.Errorf("got %v", err)
+	}
+	nothingLeft(t, c)
 }
 
 func nothingLeft(t *testing.T, c adapterhost.Config) {
@@ -134,7 +150,7 @@ func TestNothingOfTheHostIsInherited(t *testing.T) {
 	if _, err := r.session.Prepare(t.Context(), call, q); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.desk.line("info env "); got != "PLUGIN_PROTOCOL_VERSIONS PLUGIN_UNIX_SOCKET_DIR WRIT_ADAPTER" {
+	if got := r.desk.line("info env "); got != "PLUGIN_MULTIPLEX_GRPC PLUGIN_PROTOCOL_VERSIONS PLUGIN_UNIX_SOCKET_DIR WRIT_ADAPTER" {
 		t.Errorf("variables: %s", got)
 	}
 	if got := r.desk.line("info cwd "); got != "/" {

@@ -39,11 +39,11 @@ func TestMain(m *testing.M) {
 }
 
 func reference(t testing.TB) string {
-	return programs.Path(t, "WRIT_TEST_REFERENCELOCAL", "github.com/writ-runtime/writ/plugins/adapters/referencelocal")
+	return programs.Path(t, "WRIT_TEST_REFERENCELOCAL", "github.com/writ-runtime/writ/plugins/adapters/referencelocal", "CGO_ENABLED=0")
 }
 
 func bad(t testing.TB) string {
-	return programs.Path(t, "WRIT_TEST_BADADAPTER", "github.com/writ-runtime/writ/testing/adapters/badadapter")
+	return programs.Path(t, "WRIT_TEST_BADADAPTER", "github.com/writ-runtime/writ/testing/adapters/badadapter", "CGO_ENABLED=0")
 }
 
 // manifest is what the bad adapter declares. Reference-local declares checkpoints too.
@@ -91,8 +91,7 @@ func config(t testing.TB, name, program string) adapterhost.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	starter := confine.NewStarter()
-	t.Cleanup(func() { starter.Close(); _ = set.Close() })
+	t.Cleanup(func() { _ = set.Close() })
 	// A path of a test is too long for sockets.
 	folder, err := os.MkdirTemp("", "wt")
 	if err != nil {
@@ -100,7 +99,7 @@ func config(t testing.TB, name, program string) adapterhost.Config {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	return adapterhost.Config{
-		Name: name, Sealed: sealed, Capabilities: capabilities, Starter: starter, Folder: folder,
+		Name: name, Sealed: sealed, Capabilities: capabilities, Folder: folder,
 		Timeouts: adapterhost.Timeouts{Start: 10 * time.Second, Call: 10 * time.Second},
 	}
 }

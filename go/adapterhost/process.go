@@ -19,6 +19,7 @@ import (
 	executorv1 "github.com/writ-runtime/writ/go/api/executor/v1"
 	"github.com/writ-runtime/writ/go/api/wire"
 	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/confine"
 	"github.com/writ-runtime/writ/go/reason"
 )
 
@@ -27,8 +28,10 @@ type process struct {
 	runner *runner
 	client *plugin.Client
 	dir    *folder
-	calls  executorv1.ExecutorClient
-	serves *services
+	// starter is bounded to this start; it ends with it.
+	starter *confine.Starter
+	calls   executorv1.ExecutorClient
+	serves  *services
 }
 
 // newProcess starts the adapter and waits for its first answer. Whatever the adapter does, this returns within the
@@ -46,7 +49,9 @@ func newProcess(ctx context.Context, c Config, serves *services) (*process, erro
 		dir.remove()
 		return nil, unavailable(c.Name, "the keys of its connection cannot be made", err)
 	}
-	p := &process{dir: dir, runner: newRunner(c.Sealed, c.Starter, keys), serves: serves}
+	// A thread of its own for each start: its folder is the one place where this process may write.
+	starter := confine.NewContained(dir.path, c.Denied)
+	p := &process{dir: dir, starter: starter, runner: newRunner(c.Sealed, starter, keys), serves: serves}
 	p.client = plugin.NewClient(p.config(c, tlsConfig))
 	type started struct {
 		calls executorv1.ExecutorClient
@@ -90,8 +95,10 @@ func (p *process) config(c Config, tlsConfig *tls.Config) *plugin.ClientConfig {
 		SyncStdout: io.Discard, SyncStderr: io.Discard,
 		GRPCDialOptions: []grpc.DialOption{grpc.WithDefaultCallOptions(
 			grpc.MaxCallRecvMsgSize(wire.MaxMessage), grpc.MaxCallSendMsgSize(wire.MaxMessage))},
-		SkipHostEnv:      true,
-		UnixSocketConfig: &plugin.UnixSocketConfig{TempDir: p.dir.path},
+		SkipHostEnv: true,
+		// The host services come over the adapter's own socket: it needs none that it connects to.
+		GRPCBrokerMultiplex: true,
+		UnixSocketConfig:    &plugin.UnixSocketConfig{TempDir: p.dir.path},
 	}
 }
 
@@ -176,6 +183,7 @@ func (p *process) close() {
 	p.end()
 	// Only now: go-plugin asks a living adapter to shut down, and waits for it as long as it likes.
 	p.client.Kill()
+	p.starter.Close()
 	p.dir.remove()
 }
 

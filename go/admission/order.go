@@ -130,6 +130,9 @@ func (o *order) fillIn() {
 	if w.Limits != nil && w.Limits.WallMillis > 0 {
 		l.WallMillis = min(l.WallMillis, w.Limits.WallMillis)
 	}
+	if w.Environment.Reset == "" {
+		w.Environment.Reset = attemptbundle.NoReset
+	}
 	l.CPUMillis = or(l.CPUMillis, l.WallMillis)
 	l.Processes = or(l.Processes, 1)
 	l.Files = or(l.Files, defaultFiles)
@@ -165,6 +168,7 @@ func (a *Admission) resolveEnvironment(_ context.Context, o *order) (err error) 
 	if err != nil {
 		return o.at("/environment/limits", err)
 	}
+	o.manifest.Reset = o.order.Environment.Reset
 	return o.resolveRetention()
 }
 

@@ -129,6 +129,14 @@ type EnvironmentManifest struct {
 	Retention   Retention `json:"retention"`
 }
 
+// The reset policies of an environment.
+const (
+	// NoReset destroys an environment as it is.
+	NoReset = "none"
+	// ResetBeforeDestroy empties it first, and has it measure that nothing is left.
+	ResetBeforeDestroy = "before_destroy"
+)
+
 // Retention says what of the environment is kept, and for how many days.
 type Retention struct {
 	Keep bool  `json:"keep"`

@@ -184,13 +184,17 @@ func TestRefusals(t *testing.T) {
 		"a web token": {reason.BundleSecretValue, func(b *attemptbundle.Bundle) {
 			b.Execution.Arguments = []string{"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.x"}
 		}},
-		"basic credentials":               {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"BASIC dXNlcjpwYXNzd29yZA=="} }},
-		"an access token":                 {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"Access-Token: abcdef123"} }},
-		"a private key":                   {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"-----BEGIN PRIVATE KEY-----"} }},
-		"a password":                      {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"password=correct-horse"} }},
-		"a URL with a password":           {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"https://u:pw123@example.org"} }},
-		"a socket":                        {reason.BundleProviderLocator, func(b *attemptbundle.Bundle) { b.Environment.Workspace = "unix:///run/worker.sock" }},
-		"a host path":                     {reason.BundleProviderLocator, func(b *attemptbundle.Bundle) { b.Environment.Workspace = "/home/somebody/w" }},
+		"basic credentials":     {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"BASIC dXNlcjpwYXNzd29yZA=="} }},
+		"an access token":       {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"Access-Token: abcdef123"} }},
+		"a private key":         {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"-----BEGIN PRIVATE KEY-----"} }},
+		"a password":            {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"password=correct-horse"} }},
+		"a URL with a password": {reason.BundleSecretValue, func(b *attemptbundle.Bundle) { b.Execution.Arguments = []string{"https://u:pw123@example.org"} }},
+		"a socket":              {reason.BundleProviderLocator, func(b *attemptbundle.Bundle) { b.Environment.Workspace = "unix:///run/worker.sock" }},
+		"a host path":           {reason.BundleProviderLocator, func(b *attemptbundle.Bundle) { b.Environment.Workspace = "/home/somebody/w" }},
+		"a reset of no policy":  {reason.EnvironmentUnsupported, func(b *attemptbundle.Bundle) { b.Environment.Reset = "always" }},
+		"a reset of what is kept": {reason.EnvironmentUnsupported, func(b *attemptbundle.Bundle) {
+			b.Environment.Reset, b.Environment.Retention.Keep = attemptbundle.ResetBeforeDestroy, true
+		}},
 		"checkpoints of a policy unknown": {reason.BundleUnbounded, func(b *attemptbundle.Bundle) { b.Checkpoint.Policy = "manual" }},
 		"bounds without checkpoints":      {reason.BundleUnbounded, func(b *attemptbundle.Bundle) { b.Checkpoint = offered; b.Checkpoint.Policy = "none" }},
 		"checkpoints without a size":      {reason.BundleUnbounded, func(b *attemptbundle.Bundle) { b.Checkpoint = offered; b.Checkpoint.MaxBytes = 0 }},

@@ -68,6 +68,9 @@ func check(b *Bundle) error {
 	if err := checkProposals(b); err != nil {
 		return err
 	}
+	if err := checkReset(b); err != nil {
+		return err
+	}
 	l := b.Environment.Limits
 	for _, n := range []struct {
 		field string
@@ -92,6 +95,22 @@ func check(b *Bundle) error {
 	}
 	if b.Fence.Attempt != b.Attempt.ID {
 		return refuse(reason.BundleDigestMismatch, "fence.attempt", "belongs to another attempt", "compile the bundle from its own reservation")
+	}
+	return nil
+}
+
+// checkReset refuses a reset policy that there is none of, and one that would empty what is
+// to be kept.
+func checkReset(b *Bundle) error {
+	const field = "environment.reset_policy"
+	switch b.Environment.Reset {
+	case NoReset:
+	case ResetBeforeDestroy:
+		if b.Environment.Retention.Keep {
+			return refuse(reason.EnvironmentUnsupported, field, "empties what environment.retention keeps", "leave one of them out")
+		}
+	default:
+		return refuse(reason.EnvironmentUnsupported, field, fmt.Sprintf("is %q, which is none", b.Environment.Reset), "write "+NoReset+" or "+ResetBeforeDestroy)
 	}
 	return nil
 }

@@ -26,6 +26,10 @@
 //	threads                RLIMIT_NPROC where the kernel applies it (never to root), the Go runtime's own
 //	                       maximum, and seccomp, which lets clone make threads of this process only
 //
+// # Programs without an effect of their own
+//
+// NewContained bounds what a program of somebody else's may do besides talking over its own socket: see there.
+//
 // A host that lacks Landlock or seccomp, or another architecture than amd64, is refused
 // (environment.unsupported): nothing here is best effort.
 package confine

@@ -20,6 +20,10 @@ type Starter struct {
 	quit     chan struct{}
 	ended    chan struct{}
 	stop     sync.Once
+	// contain bounds the thread before it starts anything, nil for not at all; namespaces are those that children
+	// are made in. See NewContained.
+	contain    func() error
+	namespaces uintptr
 
 	// mu guards children: those that have not ended yet.
 	mu       sync.Mutex
@@ -39,18 +43,33 @@ type startAnswer struct {
 // NewStarter makes a starter with its thread. The children die with the thread, so a starter is made once for
 // the life of the host; Close ends both.
 func NewStarter() *Starter {
-	s := &Starter{requests: make(chan startRequest), quit: make(chan struct{}), ended: make(chan struct{}), children: map[*Child]struct{}{}}
+	s := newStarter()
 	go s.run()
 	return s
+}
+
+func newStarter() *Starter {
+	return &Starter{requests: make(chan startRequest), quit: make(chan struct{}), ended: make(chan struct{}), children: map[*Child]struct{}{}}
 }
 
 func (s *Starter) run() {
 	// Never unlocked: no other goroutine may use the thread, and it must not end before the children have.
 	runtime.LockOSThread()
+	if s.contain != nil && unix.Gettid() == unix.Getpid() {
+		// What is said of the first thread is said of the process. As long as this one holds it, another gets another.
+		go s.run()
+		<-s.ended
+		runtime.UnlockOSThread()
+		return
+	}
 	// The thread marks whatever it starts, and whatever that starts, for ever: it may gain
 	// no new privileges. No other thread is made from a locked one, so this host stays as
 	// it is.
 	marked := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+	var contained error
+	if marked == nil && s.contain != nil {
+		contained = s.contain()
+	}
 	defer close(s.ended)
 	defer s.killAll()
 	for {
@@ -62,9 +81,15 @@ func (s *Starter) run() {
 				r.answer <- startAnswer{nil, startFailed(r.cmd, fmt.Errorf("set no_new_privs: %w", marked))}
 				continue
 			}
-			child, err := start(r.cmd)
+			if contained != nil {
+				r.answer <- startAnswer{nil, contained}
+				continue
+			}
+			child, err := start(r.cmd, s.namespaces)
 			if err == nil {
 				s.watch(child)
+			} else if s.contain != nil {
+				err = notContained(r.cmd, err)
 			}
 			r.answer <- startAnswer{child, err}
 		}
@@ -118,7 +143,7 @@ func (s *Starter) Start(ctx context.Context, cmd *exec.Cmd) (*Child, error) {
 	}
 }
 
-func start(cmd *exec.Cmd) (*Child, error) {
+func start(cmd *exec.Cmd, namespaces uintptr) (*Child, error) {
 	if cmd.Env == nil {
 		cmd.Env = []string{}
 	}
@@ -129,6 +154,7 @@ func start(cmd *exec.Cmd) (*Child, error) {
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	cmd.SysProcAttr.Setsid = true
 	cmd.SysProcAttr.PidFD = &pidfd
+	cmd.SysProcAttr.Cloneflags |= namespaces
 	if err := cmd.Start(); err != nil {
 		return nil, startFailed(cmd, err)
 	}

@@ -110,7 +110,7 @@ func (e *sender) run(ctx context.Context) (Sent, error) {
 		case "sending":
 			err = e.resolve(ctx, at)
 		case "unknown":
-			if o, _ := e.state.Operation(at.Last); int64(o.Late)+1 >= e.state.Bundle.Bundle().Reconciliation.Tries {
+			if o, _ := e.state.Operation(at.Last); kernel.Personal(o) || int64(o.Late)+1 >= e.state.Bundle.Bundle().Reconciliation.Tries {
 				waits = wait(reason.OperationUnknownOutcome, "a person, who finds out whether it took place: docs/recovery.md")
 				break
 			}
@@ -205,7 +205,11 @@ func (e *sender) resolve(ctx context.Context, at kernel.Sending) error {
 	if !ok {
 		return reason.New(reason.InternalBug, "a proposal is being sent by no operation", at.Purpose, "report it")
 	}
-	sending, err := e.prepare(ctx, at, at.Tries, capability.Set{})
+	allowed, err := e.allowed(ctx, o.Intent)
+	if err != nil {
+		return err
+	}
+	sending, err := e.prepare(ctx, at, at.Tries, allowed)
 	if err == nil {
 		err = sending.Asked(o.Intent)
 	}
@@ -214,12 +218,32 @@ func (e *sender) resolve(ctx context.Context, at kernel.Sending) error {
 	}
 	asking, cancel := environment.ReconciliationContext(ctx, e.state)
 	defer cancel()
-	settle, err := e.dispatcher.Ledger.Resolve(asking, e.state, o.Intent, sending)
+	settle, err := e.dispatcher.Ledger.Resolve(asking, e.state, o.Intent, again{sending})
 	if err != nil {
 		return err
 	}
 	_, err = e.turn(ctx, nil, settle)
 	return err
+}
+
+// allowed are the grants of today for a sending that may be made again; asking needs none.
+func (e *sender) allowed(ctx context.Context, in operation.Intent) (capability.Set, error) {
+	if in.Class != operation.ProviderIdempotent {
+		return capability.Set{}, nil
+	}
+	record, _, _, err := e.dispatcher.Admission.Reconsider(ctx, e.state)
+	return capability.NewSet(record.Effective.Grants...), err
+}
+
+// again is a sending whose answer was lost. Where policy does not allow it any more, it is
+// asked about in its place.
+type again struct{ outbox.Sending }
+
+func (a again) Perform(ctx context.Context, p ledger.Permit) operation.Outcome {
+	if a.Forbidden() != nil {
+		return a.Resolve(ctx, p.Intent())
+	}
+	return a.Sending.Perform(ctx, p)
 }
 
 // prepare finds the effect of the proposal. What was accepted in the shadow namespace has

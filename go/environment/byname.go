@@ -21,6 +21,11 @@ type ByName struct {
 func (b ByName) Perform(ctx context.Context, p ledger.Permit) operation.Outcome {
 	switch p.Intent().Kind {
 	case operation.Cancel, operation.Cleanup, operation.Destroy:
+	case operation.Reset:
+		// Nobody is there any more who could be emptied and measured. What the name still
+		// bears is for destroy, which comes next.
+		return operation.Refused(operation.NotApplied, reason.New(reason.EnvironmentDead, "the process that held the environment is gone, and nobody can measure it", p.Intent().Resource,
+			"it is destroyed as it is"))
 	default:
 		return operation.Refused(operation.NotApplied, reason.New(reason.OperationPermitInvalid, "only a removal can be performed by name",
 			string(p.Intent().Key), "this is a fault of the caller: report it"))

@@ -93,6 +93,11 @@ type Environment interface {
 	// FreezeOutputs copies the declared outputs out. Preconditions: Launch's outcome
 	// is known.
 	FreezeOutputs(store *artifact.Store) Freezing
+	// Reset empties inputs and workspace, and has the environment measure itself anew. It is
+	// done only if nothing was counted from inside afterwards and accept takes what was
+	// measured, held against what was expected before anything ran. Nothing can be frozen or
+	// launched afterwards. Preconditions: what is to be kept was frozen.
+	Reset(accept func(attestation.Expectation, attestation.Report) error) ledger.Effect
 	// Destroy ends the environment and removes it. Under a policy that keeps, what it holds
 	// is made durable elsewhere first, and the receipt says what that is; where nothing is
 	// left of it, nothing is kept, and where it cannot be kept, the environment stands.

@@ -6,8 +6,10 @@ import (
 	"os"
 
 	"github.com/writ-runtime/writ/go/adapterhost"
+	"github.com/writ-runtime/writ/go/api/wire"
 	"github.com/writ-runtime/writ/go/attemptbundle"
 	"github.com/writ-runtime/writ/go/executor"
+	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/supervisor"
 	"github.com/writ-runtime/writ/go/workorder"
 )
@@ -28,7 +30,10 @@ func (h *Host) adapter(ctx context.Context, b *attemptbundle.Compiled, fence wor
 			return nil, err
 		}
 		host, err := adapterhost.Launch(ctx, adapterhost.Config{
-			Name: entry.Name, Sealed: sealed, Capabilities: capabilities, Starter: h.starter, Folder: socketFolder(),
+			Name: entry.Name, Sealed: sealed, Capabilities: capabilities, Folder: socketFolder(),
+			Denied: func(what string) {
+				s.Log(ctx, protocol.Call{}, "warn", "the adapter tried by itself, and was denied: "+wire.Printable(wire.Clip(what)))
+			},
 		})
 		if err != nil {
 			return nil, err

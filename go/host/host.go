@@ -49,6 +49,9 @@ type Options struct {
 	Through func(journal.Store) journal.Store
 	// Clock is read for everything that is recorded; nil is the clock of this machine.
 	Clock ledger.Clock
+	// Registries hold the transitions, effect classes and facts that the host decides by; nil
+	// for those of this release.
+	Registries fs.FS
 }
 
 // Host is one state folder, opened for writing. Its methods may be called by several
@@ -85,7 +88,11 @@ func Open(ctx context.Context, o Options) (_ *Host, err error) {
 	if h.pins, err = pin.Open(o.Dist); err != nil {
 		return nil, err
 	}
-	k, err := kernel.Open(schemas.FS)
+	registries := o.Registries
+	if registries == nil {
+		registries = schemas.FS
+	}
+	k, err := kernel.Open(registries)
 	if err != nil {
 		return nil, err
 	}
@@ -168,7 +175,7 @@ func (h *Host) openOutbox() (*outbox.Outbox, error) {
 	if err != nil {
 		git = "" // What needs it is refused, and says so.
 	}
-	return outbox.Open(h.state, h.Artifacts, destinations, outbox.Options{Git: git, Reload: load})
+	return outbox.Open(h.state, h.Artifacts, destinations, outbox.Options{Git: git, Classes: h.Ledger.Kernel().Classes(), Reload: load})
 }
 
 func loadPolicies(ctx context.Context, pins *pin.Set, actions *capability.Registry) (*policy.Engine, error) {

@@ -181,7 +181,10 @@ func (c Reconciled) decide(d *decision) error {
 			f.Remedy = "find out whether it did, and say so: docs/recovery.md"
 		}
 		attempt, order = "attempt.unknown_terminal", "work_order.unknown_terminal"
-		execution, environment = "execution.unknown_terminal", "environment.unknown_terminal"
+		execution = "execution.unknown_terminal"
+		if !c.Found.Gone || d.state.hardestOpen(operation.Kind.OfEnvironment) == operation.NonReconcilable {
+			environment = "environment.unknown_terminal"
+		}
 	case cancelled:
 		f = Failure{Conclusion: workorder.Cancelled, Code: reason.AttemptCancelled, Detail: "cancelled: " + d.state.CancelReason}
 		attempt, order, execution = "attempt.reconciled_cancelled", "work_order.cancelled", "execution.reconciled_cancelled"

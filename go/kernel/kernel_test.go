@@ -808,3 +808,26 @@ func TestOrdinalsCount(t *testing.T) {
 		t.Errorf("%d attempts", l.state.Attempts)
 	}
 }
+
+// What later work brings is registered with its class and not ordered: a model call can be
+// asked about at its gateway, egress cannot be asked about, and neither is contained (O6).
+func TestRegisteredKindsThatNothingOrders(t *testing.T) {
+	for kind, class := range map[operation.Kind]operation.EffectClass{operation.ModelCall: operation.Reconcilable, operation.Egress: operation.NonReconcilable} {
+		l := newLife(t)
+		launch := l.running()[1]
+		if got := l.kernel.Classes().Of(kind); got != class || l.kernel.Classes().Contained(kind) {
+			t.Errorf("%s is %s, contained %v", kind, got, l.kernel.Classes().Contained(kind))
+		}
+		in := launch
+		in.Kind, in.Class = kind, class
+		in.Key, _ = operation.NewKey(in.Key.Namespace(), in.Key.Scope(), in.Key.Actor(), kind, "main")
+		if err := in.Check(); err != nil {
+			t.Error(err)
+		}
+		l.refused(reason.EnvironmentUnsupported, kernel.Begin{Intent: in})
+		err := l.try(kernel.Begin{Intent: in})
+		if want := string(kind) + " is registered and not supported by this release"; !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}

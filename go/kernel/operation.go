@@ -85,6 +85,8 @@ func (d *decision) mayBegin(in operation.Intent) error {
 		}
 	case operation.Checkpoint:
 		return d.mayCheckpoint(in)
+	case operation.Reset:
+		return d.mayReset(in)
 	case operation.Launch:
 		if parent, ok := s.operations[in.Parent]; !ok || parent.State != "intended" {
 			return wrongState(string(in.Key), "a launch begins with the start that it belongs to")
@@ -111,6 +113,8 @@ func (d *decision) began(in operation.Intent, intent lifecycle.Guard) error {
 		}
 	case operation.Destroy:
 		switch {
+		case d.wasReset():
+			return d.of("environment.given_up", nil, intent, d.known("ResetReceipt"))
 		case d.in(EnvironmentMachine, provisional...):
 			return d.of("environment.withdrawn", nil, d.known("CancelReceipt"))
 		case !d.in(EnvironmentMachine, "destroying"):
@@ -173,7 +177,7 @@ func settlingFamily(o Operation, c Settle) lifecycle.Family {
 	switch {
 	case o.Settled():
 		return lifecycle.Family("operation.late_" + string(o.State))
-	case personal(o), o.State == "unknown" && c.Outcome.Knowledge == operation.Unknown:
+	case Personal(o), o.State == "unknown" && c.Outcome.Knowledge == operation.Unknown:
 		return "operation.late_unknown"
 	case o.State == "unknown":
 		return lifecycle.Family("operation.resolved_" + string(c.Outcome.Knowledge))
@@ -181,9 +185,9 @@ func settlingFamily(o Operation, c Settle) lifecycle.Family {
 	return lifecycle.Family("operation." + string(c.Outcome.Knowledge))
 }
 
-// personal reports whether only a person can settle an operation any more: its outcome is
+// Personal reports whether only a person can settle an operation any more: its outcome is
 // unknown and nobody can be asked. A later answer is kept for them and moves nothing.
-func personal(o Operation) bool {
+func Personal(o Operation) bool {
 	return o.State == "unknown" && o.Intent.Class == operation.NonReconcilable
 }
 
@@ -211,6 +215,9 @@ func (d *decision) settled(in operation.Intent, c Settle) error {
 			return err
 		}
 		return d.of("environment.destroy_failed", f, g)
+	}
+	if in.Kind == operation.Reset && d.in(EnvironmentMachine, "frozen") {
+		return d.reset(c, receipt)
 	}
 	if !applied {
 		return nil

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/writ-runtime/writ/go/attemptbundle"
 	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/reason"
@@ -82,6 +83,9 @@ func (s State) unresolved() []operation.Intent {
 		if o.Intent.Kind.OfOutbox() {
 			continue // What leaves is no part of the attempt: see Sendings.
 		}
+		if Personal(o) {
+			continue // It waits for a person, and for nobody else.
+		}
 		dissolved := o.Record.Outcome.Code == reason.OperationDissolved
 		if o.State == "intended" || o.State == "unknown" && !dissolved && int64(o.Late)+1 < s.Bundle.Bundle().Reconciliation.Tries {
 			open = append(open, o.Intent)
@@ -90,18 +94,31 @@ func (s State) unresolved() []operation.Intent {
 	return open
 }
 
-// remove plans the end of a closed attempt: clean up, destroy, done. What was to be kept
-// and could not be in as many tries as the bundle allows, is let go in as many more: the
-// workspace is not worth an environment that stands for ever.
+// remove plans the end of a closed attempt: clean up, reset where that is ordered, destroy,
+// done. Destroy waits for what the reset came to. What was to be kept and could not be in as
+// many tries as the bundle allows, is let go in as many more: the workspace is not worth an
+// environment that stands for ever.
 func (k Kernel) remove(s State) (Plan, error) {
 	if !k.owes(s) {
 		return Plan{Done: true}, nil
 	}
-	tries := 0
+	var tries, cleaned, reset int
 	for _, o := range s.Operations() {
-		if o.Intent.Kind == operation.Destroy {
+		switch o.Intent.Kind {
+		case operation.Destroy:
 			tries++
+		case operation.Cleanup:
+			cleaned++
+		case operation.Reset:
+			reset++
 		}
+	}
+	var wants []want
+	if tries == 0 && cleaned == 0 && s.evidence["PrepareReceipt"].Valid() {
+		wants = append(wants, want{operation.Cleanup, purposeMain})
+	}
+	if tries == 0 && reset == 0 && s.resets() {
+		return k.begin(s, append(wants, want{operation.Reset, purposeMain})...)
 	}
 	// A person who has looked gives it as many tries again.
 	max := s.Bundle.Bundle().Reconciliation.Tries * int64(1+s.looked())
@@ -115,11 +132,13 @@ func (k Kernel) remove(s State) (Plan, error) {
 	if tries > 0 {
 		destroy.purpose = againPrefix + strconv.Itoa(tries)
 	}
-	var wants []want
-	if tries == 0 && s.evidence["PrepareReceipt"].Valid() {
-		wants = append(wants, want{operation.Cleanup, purposeMain})
-	}
 	return k.begin(s, append(wants, destroy)...)
+}
+
+// resets reports whether the attempt's environment is to be reset where it stands: one that
+// failed or was withdrawn is destroyed as it is.
+func (s State) resets() bool {
+	return s.Bundle.Bundle().Environment.Reset == attemptbundle.ResetBeforeDestroy && s.Of(EnvironmentMachine).State == "frozen"
 }
 
 // Closed reports whether the attempt came to its result; its environment may still
@@ -231,6 +250,8 @@ func (k Kernel) request(s State, w want) (r protocol.Request, parent operation.K
 		actor, parameters = provider, protocol.FreezeParameters{Policy: b.Outputs.Policy, Attestation: s.evidence["EnvironmentAttestation"]}
 	case operation.Collect:
 		parameters = protocol.CollectParameters{Result: b.Outputs.Result, Schema: b.Outputs.Schema}
+	case operation.Reset:
+		actor, parameters = provider, protocol.ResetParameters{Policy: b.Environment.Reset, Attestation: s.evidence["EnvironmentAttestation"]}
 	case operation.Cancel:
 		parameters = protocol.CancelParameters{Reason: s.CancelReason}
 	case operation.Cleanup:

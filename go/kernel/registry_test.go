@@ -152,6 +152,13 @@ func lives() map[string]func(*life) {
 			l.do(kernel.Fail{Failure: kernel.Failure{Conclusion: workorder.Failed, Code: reason.FreezeMissing, Detail: "no output"}})
 			l.recover()
 		},
+		"reset": (*life).reset,
+		"not reset": func(l *life) {
+			l.accepted()
+			in := l.begin(operation.Cleanup, operation.Reset)
+			l.do(l.applied(in[0]), l.settle(in[1], operation.NotApplied))
+			l.do(l.applied(l.begin(operation.Destroy)[0]))
+		},
 		"counted": func(l *life) {
 			l.change = func(b *attemptbundle.Bundle) { b.Ceilings.Calls = 1 }
 			l.ran(3)

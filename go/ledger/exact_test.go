@@ -56,6 +56,7 @@ func running(t *testing.T) *performed {
 	t.Helper()
 	p := &performed{t: t, first: map[operation.Key]operation.Record{}, Admitted: fixture.Admit(t, func(b *attemptbundle.Bundle) {
 		b.Mode = capability.Production
+		b.Environment.Reset = attemptbundle.ResetBeforeDestroy
 		b.Checkpoint = attemptbundle.CheckpointPolicy{
 			Policy: workorder.OfferedCheckpoints, PayloadKind: workorder.ToolProgressKind, MaxBytes: 512, MaxCount: 3, IntervalMillis: 1000,
 		}
@@ -79,7 +80,6 @@ func running(t *testing.T) *performed {
 // Whatever is performed once is performed once: asked for again under its key, every kind of
 // call is answered with the result and the receipt of the first time, byte for byte, without
 // a permit; by the same ledger, by one of a later life, and after the attempt is closed (O4).
-// Reset is the one call of the contract that this release does not order.
 func TestExactReplayOfEveryCall(t *testing.T) {
 	kinds := map[operation.Kind]bool{}
 	for name, live := range map[string]func(p *performed){
@@ -99,7 +99,11 @@ func TestExactReplayOfEveryCall(t *testing.T) {
 				kernel.Accept{Proposals: []kernel.Proposal{{Purpose: "out", Proposed: kernel.Proposed{
 					Attempt: p.State.Attempt, Kind: operation.Publish, Class: operation.Reconcilable, Destination: destination, Content: fixture.Digest("proposal"),
 				}}}})
-			p.Next(p.run(opened.Permits[0], protocol.RemovalResult{Gone: true}), p.run(opened.Permits[1], protocol.RemovalResult{Gone: true}))
+			opened = p.Next(p.run(opened.Permits[0], protocol.RemovalResult{Gone: true}), p.run(opened.Permits[1], protocol.ResetResult{Resource: p.State.Resource, Report: fixture.Digest("report")}))
+			p.Next(p.run(opened.Permits[0], protocol.RemovalResult{Gone: true}))
+			if at := p.State.Of(kernel.EnvironmentMachine).State; at != "destroyed" {
+				p.t.Errorf("the environment is %s", at)
+			}
 			opened = p.commit(kernel.Send{Purpose: "out", Place: fixture.Digest("place")})
 			p.commit(p.run(opened.Permits[0], protocol.PublicationResult{Destination: destination, Name: "n"}))
 		},
@@ -127,7 +131,7 @@ func TestExactReplayOfEveryCall(t *testing.T) {
 	}
 	for _, kind := range []operation.Kind{
 		operation.Prepare, operation.Start, operation.Launch, operation.Checkpoint, operation.Cancel, operation.Collect, operation.Cleanup,
-		operation.Provision, operation.Materialize, operation.Freeze, operation.Destroy, operation.Publish,
+		operation.Provision, operation.Materialize, operation.Freeze, operation.Reset, operation.Destroy, operation.Publish,
 	} {
 		if !kinds[kind] {
 			t.Errorf("no %s was performed", kind)

@@ -284,10 +284,26 @@ func (l *Ledger) Skip(p Permit, why string) (kernel.Settle, error) {
 		operation.Outcome{Knowledge: operation.NotApplied, Code: reason.OperationSkipped, Detail: why})
 }
 
-// Resolve asks what became of an intent of an earlier life.
+// Resolve finds out what became of an intent of an earlier life, as its effect class says
+// (O6). Of what nobody can tell nobody is asked, and it is not done again. What has left and
+// is idempotent by its key is done again under that key. All else is asked about by its
+// name. The error is a *reason.Refusal for one that would be done again, and is not among
+// what the attempt has begun or has its answer.
 func (l *Ledger) Resolve(ctx context.Context, s kernel.State, in operation.Intent, e Effect) (kernel.Settle, error) {
 	killpoint.Operation("resolve.before", in.Key)
-	out := e.Resolve(ctx, in)
+	var out operation.Outcome
+	switch {
+	case in.Class == operation.NonReconcilable:
+		out = operation.Refused(operation.Unknown, reason.New(reason.OperationUnaskable,
+			"the answer was lost, and nobody can tell whether the effect took place", "", "find out by other means, and say what you found: docs/recovery.md"))
+	case in.Class == operation.ProviderIdempotent && !l.kernel.Classes().Contained(in.Kind):
+		if o, ok := s.Operation(in.Key); !ok || o.Intent != in || o.Settled() {
+			return kernel.Settle{}, reason.New(reason.OperationPermitInvalid, "no such operation waits for its answer", string(in.Key), "this is a fault of the caller: report it")
+		}
+		out = e.Perform(ctx, repeated(s, in))
+	default:
+		out = e.Resolve(ctx, in)
+	}
 	killpoint.Operation("resolve.after", in.Key)
 	return settle(in, s.Fence(), s.Bundle.Digest(), out)
 }

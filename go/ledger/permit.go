@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/writ-runtime/writ/go/canonical"
+	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/workorder"
@@ -20,6 +21,14 @@ type minted struct {
 	fence  workorder.Fence
 	bundle canonical.Digest
 	spent  atomic.Bool
+}
+
+// repeated is the permit for an intent whose answer was lost and whose key makes it the same
+// effect again. It is spent: only Resolve hands it to an effect.
+func repeated(s kernel.State, in operation.Intent) Permit {
+	m := &minted{intent: in, fence: s.Fence(), bundle: s.Bundle.Digest()}
+	m.spent.Store(true)
+	return Permit{m}
 }
 
 // Intent is the intent that the permit was minted for.

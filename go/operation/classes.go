@@ -10,7 +10,9 @@ import (
 // is immutable.
 type Classes struct {
 	classes map[Kind]EffectClass
-	digest  canonical.Digest
+	// leave are the kinds whose effect is not contained.
+	leave  map[Kind]bool
+	digest canonical.Digest
 }
 
 // ParseClasses reads the registry and refuses one that leaves out a registered kind,
@@ -32,12 +34,12 @@ func ParseClasses(b []byte) (*Classes, error) {
 	if err != nil {
 		return nil, fmt.Errorf("effect class registry: %w", err)
 	}
-	c := &Classes{classes: map[Kind]EffectClass{}, digest: canonical.Sum(canon)}
+	c := &Classes{classes: map[Kind]EffectClass{}, leave: map[Kind]bool{}, digest: canonical.Sum(canon)}
 	for _, row := range doc.Classes {
 		if !row.Operation.Known() || !row.Class.Valid() {
 			return nil, fmt.Errorf("effect class registry: %q has class %q", row.Operation, row.Class)
 		}
-		c.classes[row.Operation] = row.Class
+		c.classes[row.Operation], c.leave[row.Operation] = row.Class, !row.Contained
 	}
 	for _, kind := range Kinds() {
 		if c.classes[kind] == "" {
@@ -49,6 +51,9 @@ func ParseClasses(b []byte) (*Classes, error) {
 
 // Of returns the class of a registered kind.
 func (c *Classes) Of(kind Kind) EffectClass { return c.classes[kind] }
+
+// Contained reports whether what a kind does dies with the resource that its intent names.
+func (c *Classes) Contained(kind Kind) bool { return !c.leave[kind] }
 
 // Digest is the digest of the registry's canonical JSON.
 func (c *Classes) Digest() canonical.Digest { return c.digest }

@@ -36,6 +36,17 @@ const (
 	ShadowPublish Kind = "shadow_publish"
 )
 
+// The kinds that later work brings. They are registered, with their classes, and this
+// release refuses to order them.
+const (
+	// ModelCall is a call to a model by way of the model gateway, whose receipts say what
+	// became of it: it costs and changes nothing else.
+	ModelCall Kind = "model_call"
+	// Egress is granted access to a destination that can change something there and has no
+	// key by which it could be asked about.
+	Egress Kind = "egress"
+)
+
 // Closing reports whether k may begin under a fence in its closing phase: these
 // kinds stop, keep or remove, and start nothing new. Asking (reconcile) begins no
 // operation and is always allowed.
@@ -100,6 +111,10 @@ func (k Kind) ReceiptName() string {
 		return "ReviewPacketReceipt"
 	case ShadowPublish:
 		return "ShadowPublicationReceipt"
+	case ModelCall:
+		return "ModelCallReceipt"
+	case Egress:
+		return "EgressReceipt"
 	}
 	return ""
 }
@@ -113,5 +128,6 @@ func Kinds() []Kind {
 		Provision, Materialize, Freeze, Reset, Destroy,
 		Prepare, Start, Checkpoint, Cancel, Collect, Cleanup, Launch,
 		Publish, Branch, ReviewPacket, ShadowPublish,
+		ModelCall, Egress,
 	}
 }

@@ -23,10 +23,10 @@ import (
 const MediaType = "application/vnd.writ.effect-proposal+json"
 
 // Compose makes the proposals that the bundle of an attempt orders, of the outputs that
-// were frozen and collected. observed becomes the date of the effects. The documents go
+// were frozen and collected, each of the class that classOf has for it. observed becomes the date of the effects. The documents go
 // with the turn that accepts the result. It refuses, with outbox.proposal_invalid, a
 // proposal for which nothing was frozen.
-func Compose(ctx context.Context, store *artifact.Store, s kernel.State, m protocol.ArtifactManifest, observed lifecycle.Observation) ([]kernel.Proposal, []journal.Blob, error) {
+func Compose(ctx context.Context, store *artifact.Store, classOf func(operation.Kind) operation.EffectClass, s kernel.State, m protocol.ArtifactManifest, observed lifecycle.Observation) ([]kernel.Proposal, []journal.Blob, error) {
 	var (
 		all   []kernel.Proposal
 		blobs []journal.Blob
@@ -48,7 +48,7 @@ func Compose(ctx context.Context, store *artifact.Store, s kernel.State, m proto
 			blobs = append(blobs, *blob)
 		}
 		all = append(all, kernel.Proposal{Purpose: p.Purpose, Proposed: kernel.Proposed{
-			Attempt: p.Attempt, Kind: p.Effector, Class: Class, Destination: p.Destination, Content: ref.Digest,
+			Attempt: p.Attempt, Kind: p.Effector, Class: classOf(p.Effector), Destination: p.Destination, Content: ref.Digest,
 		}})
 	}
 	return all, blobs, nil

@@ -27,8 +27,8 @@ import (
 	"github.com/writ-runtime/writ/go/workorder"
 )
 
-// Class is the effect class of everything in this package: whether it took place can be
-// asked by name. The registry of effect classes says the same.
+// Class is the effect class that the registry has for everything in this package: whether
+// it took place can be asked by name.
 const Class = operation.Reconcilable
 
 // Outbox holds the effectors of one deployment. It is safe for concurrent use.
@@ -38,6 +38,7 @@ type Outbox struct {
 	// scratch is where git works on what becomes a branch.
 	scratch string
 	git     string
+	classes *operation.Classes
 	reload  func() (Destinations, error)
 	hands   hands
 }
@@ -47,6 +48,8 @@ type Options struct {
 	// Git is the absolute path of the program git. Without it everything that needs a repository is
 	// refused with outbox.git_missing.
 	Git string
+	// Classes is the registry of effect classes, nil for Class.
+	Classes *operation.Classes
 	// Reload returns the destinations of now, before each use; nil for those that the outbox was
 	// opened with.
 	Reload func() (Destinations, error)
@@ -63,7 +66,7 @@ func Open(state string, store *artifact.Store, d Destinations, o Options) (*Outb
 	if err != nil {
 		return nil, refuse(err, "the outbox has no folder to work in", state)
 	}
-	b := &Outbox{store: store, destinations: d, scratch: scratch, git: o.Git, reload: o.Reload}
+	b := &Outbox{store: store, destinations: d, scratch: scratch, git: o.Git, classes: o.Classes, reload: o.Reload}
 	if err := os.MkdirAll(b.scratch, 0o700); err != nil {
 		return nil, refuse(err, "the outbox has no folder to work in", b.scratch)
 	}
@@ -115,7 +118,15 @@ func (b *Outbox) Prepare(ctx context.Context, a Authoritative, p Proposal, try i
 	if err != nil {
 		return Sending{}, err
 	}
-	return prepare(ctx, a.authoritative, b.store, p, try, allowed, at, d)
+	return prepare(ctx, a.authoritative, b.store, p, b.class(p.Effector), try, allowed, at, d)
+}
+
+// class is the effect class of an effector.
+func (b *Outbox) class(effector operation.Kind) operation.EffectClass {
+	if b.classes == nil {
+		return Class
+	}
+	return b.classes.Of(effector)
 }
 
 // now is the outbox with the destinations of now: whoever took one off the list means it.
@@ -160,7 +171,7 @@ func (b *Outbox) folder(path string, p Proposal, c func(context.Context, bool) (
 }
 
 // prepare binds a deed to its operation.
-func prepare(ctx context.Context, from *accepted, store *artifact.Store, p Proposal, try int, allowed capability.Set, at place, d deed) (Sending, error) {
+func prepare(ctx context.Context, from *accepted, store *artifact.Store, p Proposal, class operation.EffectClass, try int, allowed capability.Set, at place, d deed) (Sending, error) {
 	if err := from.holds(ctx, store, p); err != nil {
 		return Sending{}, err
 	}
@@ -173,7 +184,7 @@ func prepare(ctx context.Context, from *accepted, store *artifact.Store, p Propo
 		return Sending{}, err
 	}
 	in, err := kernel.SendingIntent(from.state, kernel.Proposal{Purpose: p.Purpose, Proposed: kernel.Proposed{
-		Attempt: p.Attempt, Kind: p.Effector, Class: Class, Destination: p.Destination, Content: id,
+		Attempt: p.Attempt, Kind: p.Effector, Class: class, Destination: p.Destination, Content: id,
 	}}, try, where)
 	if err != nil {
 		return Sending{}, err

@@ -46,7 +46,7 @@ func (s *Shadow) Prepare(ctx context.Context, a Isolated, p Proposal, try int, a
 	}
 	f := folder{hands: s.hands, name: p.Name(), destination: p.Destination, open: s.place,
 		content: func(context.Context, bool) (*content, error) { return newContent(p, s.store, nil) }}
-	return prepare(ctx, a.isolated, s.store, p, try, allowed, place{Path: ShadowFolder}, f)
+	return prepare(ctx, a.isolated, s.store, p, Class, try, allowed, place{Path: ShadowFolder}, f)
 }
 
 // place opens the folder of the namespace and makes it where it is missing. No link leads

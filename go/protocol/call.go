@@ -136,6 +136,14 @@ type CollectParameters struct {
 	Schema canonical.Digest `json:"schema,omitempty"`
 }
 
+// ResetParameters are the parameters of reset.
+type ResetParameters struct {
+	Policy string `json:"policy"`
+	// Attestation is the digest of what the environment measured of itself before anything
+	// ran in it: what it is reset to.
+	Attestation canonical.Digest `json:"attestation"`
+}
+
 // RetentionParameters are the parameters of cleanup and destroy: whether what the
 // environment holds is to be kept, and for how many days.
 type RetentionParameters struct {

@@ -81,6 +81,18 @@ type CollectResult struct {
 	Schema     canonical.Digest `json:"schema,omitempty"`
 }
 
+// ResetResult is the domain result of reset. There is none unless nothing is left and what
+// the environment measured is what is expected of it.
+type ResetResult struct {
+	Resource string `json:"resource"`
+	// Report is the digest of what the environment measured of itself after it was emptied.
+	Report canonical.Digest `json:"report"`
+	// FilesLeft and BytesLeft are what was counted from inside, inputs and workspace
+	// together; a directory counts as a file.
+	FilesLeft int64 `json:"files_left"`
+	BytesLeft int64 `json:"bytes_left"`
+}
+
 // RemovalResult is the domain result of cleanup, destroy and cancel: what was still
 // there and is gone now.
 type RemovalResult struct {

@@ -348,6 +348,8 @@ const (
 	OperationPermitInvalid Code = "operation.permit_invalid"
 	// OperationSkipped ends in failed. The operation was not performed because the one before it did not succeed.
 	OperationSkipped Code = "operation.skipped"
+	// OperationUnaskable ends in unknown. The answer was lost, and of an effect of this class nobody can tell afterwards whether it took place.
+	OperationUnaskable Code = "operation.unaskable"
 	// OperationUnknownOutcome ends in unknown. Whether the operation took effect is unknown.
 	OperationUnknownOutcome Code = "operation.unknown_outcome"
 	// OutboxAbsent ends in failed. Nothing stands under the name: the effect did not take place.
@@ -832,6 +834,8 @@ func (c Code) row() (exit Exit, summary string, ok bool) {
 		return ExitInternal, "An effect was asked for without a permit from the ledger.", true
 	case OperationSkipped:
 		return ExitFailed, "The operation was not performed because the one before it did not succeed.", true
+	case OperationUnaskable:
+		return ExitUnknown, "The answer was lost, and of an effect of this class nobody can tell afterwards whether it took place.", true
 	case OperationUnknownOutcome:
 		return ExitUnknown, "Whether the operation took effect is unknown.", true
 	case OutboxAbsent:
@@ -1157,6 +1161,7 @@ func Codes() []Code {
 		OperationLate,
 		OperationPermitInvalid,
 		OperationSkipped,
+		OperationUnaskable,
 		OperationUnknownOutcome,
 		OutboxAbsent,
 		OutboxBadDestinations,

@@ -52,7 +52,7 @@ type host struct {
 
 func newHost(t *testing.T) *host {
 	t.Helper()
-	adapter := programs.Path(t, "WRIT_TEST_REFERENCELOCAL", "github.com/writ-runtime/writ/plugins/adapters/referencelocal")
+	adapter := programs.Path(t, "WRIT_TEST_REFERENCELOCAL", "github.com/writ-runtime/writ/plugins/adapters/referencelocal", "CGO_ENABLED=0")
 	h := &host{starter: parts.Starter(t), cache: parts.Cache(t)}
 	h.set = parts.Pin(t, parts.Worker(t, programs), parts.Empty(t, programs),
 		parts.Adapter("reference-local", adapter, filepath.Join("..", "..", "plugins", "adapters", "referencelocal", "manifest.json")))
@@ -89,6 +89,10 @@ type rig struct {
 	gone    func() (bool, error)
 	stop    func(ctx context.Context) error
 	destroy func() (operation.Outcome, bool)
+	// resetting is called before the environment is reset; measured changes what it then
+	// measured.
+	resetting func()
+	measured  func(attestation.Report) attestation.Report
 }
 
 // newRig admits the attempt; change, if not nil, alters its bundle.
@@ -158,7 +162,7 @@ func (r *rig) adapter(s supervisor.Services) (supervisor.Executor, error) {
 		return nil, err
 	}
 	h, err := adapterhost.Launch(ctx, adapterhost.Config{
-		Name: entry.Name, Sealed: sealed, Capabilities: capabilities, Starter: r.host.starter, Folder: r.host.sockets,
+		Name: entry.Name, Sealed: sealed, Capabilities: capabilities, Folder: r.host.sockets,
 	})
 	if err != nil {
 		return nil, err

@@ -151,7 +151,7 @@ func (d *drive) turn() (bool, error) {
 
 // reduce has the result accepted, together with what is to leave of it.
 func (d *drive) reduce(s kernel.State) {
-	proposals, blobs, err := outbox.Compose(d.closing(), d.attempt.Artifacts, s, d.frozen.Manifest, d.attempt.Ledger.Now())
+	proposals, blobs, err := outbox.Compose(d.closing(), d.attempt.Artifacts, d.attempt.Ledger.Kernel().Classes().Of, s, d.frozen.Manifest, d.attempt.Ledger.Now())
 	if err != nil {
 		d.fail(operation.Collect, operation.Refused(operation.NotApplied, err))
 		return
@@ -250,7 +250,7 @@ func (d *drive) perform(permits []ledger.Permit) error {
 	failed := ""
 	for i, p := range permits {
 		kind := p.Intent().Kind
-		if failed != "" && kind != operation.Destroy {
+		if failed != "" && kind != operation.Destroy && kind != operation.Reset {
 			settle, err := d.attempt.Ledger.Skip(p, failed+" did not succeed")
 			if err != nil {
 				return err
@@ -289,6 +289,8 @@ func (d *drive) step(p ledger.Permit, rest []ledger.Permit) (bool, error) {
 		return d.start(p, rest)
 	case operation.Freeze:
 		return d.freeze(p)
+	case operation.Reset:
+		return d.reset(p)
 	case operation.Destroy:
 		return d.destroy(p)
 	}

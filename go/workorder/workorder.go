@@ -70,6 +70,8 @@ type WorkOrder struct {
 type Environment struct {
 	Provider string            `json:"provider"`
 	Limits   EnvironmentLimits `json:"limits,omitempty"`
+	// Reset is a reset policy of package attemptbundle; missing counts as none.
+	Reset string `json:"reset,omitempty"`
 }
 
 // EnvironmentLimits bound what runs; zero takes the deployment's default.

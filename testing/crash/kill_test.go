@@ -87,7 +87,7 @@ func demandPoints(t *testing.T, groups map[string][]point) {
 			}
 		}
 	}
-	for _, kind := range []string{"provision", "materialize", "prepare", "start", "launch", "checkpoint", "freeze_outputs", "collect", "cancel", "cleanup", "destroy", "branch", "review_packet"} {
+	for _, kind := range []string{"provision", "materialize", "prepare", "start", "launch", "checkpoint", "freeze_outputs", "collect", "cancel", "cleanup", "reset", "destroy", "branch", "review_packet"} {
 		has(kind, "run.before", "run.after", "run.settled")
 		for _, verb := range []string{"begin", "settle"} {
 			var turns []string

@@ -39,6 +39,7 @@ func scenarios() []scenario {
 		{name: "liestart", order: "liestart.yaml", status: 20},
 		{name: "checkpoints", order: "checkpoints.yaml"},
 		{name: "keeps", order: "keeps.yaml", status: 20},
+		{name: "resets", order: "resets.yaml"},
 		{name: "abandons", order: "small.yaml", after: "commit.after/attempt=reserved,order=submitted+reserved#1"},
 		{name: "recovers", order: "small.yaml", after: "run.after/launch#1"},
 		{name: "removes", order: "small.yaml", after: "run.before/cleanup#1"},
@@ -93,6 +94,7 @@ proposals:
 	order("checkpoints.yaml", `{name: hashchain, arguments: [--rounds, "60000", --every, "20000"]}`,
 		wasm+"inputs: [{name: seed, source: seed}]\ncheckpoint: {policy: offered, interval_ms: 86400000}\n")
 	order("keeps.yaml", "{name: badtools, arguments: [names]}", wasm+"retention: {keep: true, days: 7}\n")
+	order("resets.yaml", "{name: empty}", "environment: {provider: wasm, reset: before_destroy}\n")
 	order("dies.yaml", "{name: empty, arguments: [once]}", wasm+"executor: dies\n")
 	order("liestart.yaml", "{name: empty, arguments: [once]}", wasm+"executor: liestart\n")
 }

@@ -129,6 +129,7 @@ func goTypes() map[string]reflect.Type {
 		"request/materialize":    reflect.TypeFor[protocol.MaterializeParameters](),
 		"request/prepare":        reflect.TypeFor[protocol.PrepareParameters](),
 		"request/provision":      reflect.TypeFor[protocol.ProvisionParameters](),
+		"request/reset":          reflect.TypeFor[protocol.ResetParameters](),
 		"request/sending":        reflect.TypeFor[protocol.SendingParameters](),
 		"request/start":          reflect.TypeFor[protocol.StartParameters](),
 
@@ -148,6 +149,7 @@ func goTypes() map[string]reflect.Type {
 		"result/reconciliation":    reflect.TypeFor[protocol.EnvironmentReconciliation](),
 		"result/removal":           reflect.TypeFor[protocol.RemovalResult](),
 		"result/retention":         reflect.TypeFor[protocol.Retention](),
+		"result/reset":             reflect.TypeFor[protocol.ResetResult](),
 		"result/start":             reflect.TypeFor[protocol.StartResult](),
 	}
 }

@@ -31,7 +31,7 @@ import (
 
 // order is a work order with every field.
 const order = `{"kind":"writ.workorder.v1","title":"Count","objective":"Count the words.","mode":"observe","role":"analyst","code_class":"candidate",
-"executor":"reference-local","environment":{"provider":"wasm","limits":{"memory_bytes":1048576,"wall_ms":1000,"cpu_ms":1000,"processes":1,"files":10,"disk_bytes":1048576}},
+"executor":"reference-local","environment":{"provider":"wasm","limits":{"memory_bytes":1048576,"wall_ms":1000,"cpu_ms":1000,"processes":1,"files":10,"disk_bytes":1048576},"reset":"before_destroy"},
 "tool":{"name":"textstat","arguments":["--input","docs"]},"inputs":[{"name":"docs","source":"docs","max_bytes":10,"max_files":1}],
 "outputs":{"schema":"report.schema.json","result":"report.json","max_count":1,"max_bytes":1024,"paths":[{"path":"report.json","media_type":"application/json","required":true}]},
 "actions":[{"action":"model.call","resource":"model:a/b","destination":"host:example.com:443"}],
@@ -302,7 +302,7 @@ func sent(t testing.TB) *life {
 	if err != nil {
 		t.Fatal(err)
 	}
-	proposals, blobs, err := outbox.Compose(t.Context(), store, preview.State, frozen.Manifest, fixed{}.Now())
+	proposals, blobs, err := outbox.Compose(t.Context(), store, l.ledger.Kernel().Classes().Of, preview.State, frozen.Manifest, fixed{}.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

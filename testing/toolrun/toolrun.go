@@ -59,7 +59,7 @@ func (r *Runner) Run(t testing.TB, inputs map[string]string, args ...string) Res
 	}})
 	must(t, err)
 	defer func() { must(t, w.Close(ctx)) }()
-	_, err = w.Provision(ctx, r.module, canonical.Sum(r.module), r.cache)
+	_, err = w.Provision(ctx, r.module, worker.Provision{Digest: canonical.Sum(r.module), CacheDir: r.cache})
 	must(t, err)
 	for path, text := range inputs {
 		mount, rel := split(path)

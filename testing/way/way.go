@@ -28,13 +28,22 @@ func Open(ctx context.Context, dist, state string) (*Way, error) {
 
 // OpenThrough is Open with a store between the host and its journal.
 func OpenThrough(ctx context.Context, dist, state string, between func(journal.Store) journal.Store) (*Way, error) {
+	return OpenWith(ctx, host.Options{State: state, Dist: dist, Through: between})
+}
+
+// OpenWith is Open with whatever a host can be given.
+func OpenWith(ctx context.Context, o host.Options) (*Way, error) {
 	w := new(Way)
-	through := func(s journal.Store) journal.Store {
-		w.timed = newTimedStore(between(s))
+	between := o.Through
+	o.Activity, o.Through = "way", func(s journal.Store) journal.Store {
+		if between != nil {
+			s = between(s)
+		}
+		w.timed = newTimedStore(s)
 		return w.timed
 	}
 	var err error
-	w.Host, err = host.Open(ctx, host.Options{State: state, Dist: dist, Activity: "way", Through: through})
+	w.Host, err = host.Open(ctx, o)
 	return w, err
 }
 

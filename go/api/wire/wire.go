@@ -31,7 +31,7 @@ const (
 
 // Variables returns the names of the environment variables that an adapter is started with. It has no others.
 func Variables() []string {
-	return []string{CookieKey, "PLUGIN_PROTOCOL_VERSIONS", "PLUGIN_UNIX_SOCKET_DIR"}
+	return []string{CookieKey, "PLUGIN_MULTIPLEX_GRPC", "PLUGIN_PROTOCOL_VERSIONS", "PLUGIN_UNIX_SOCKET_DIR"}
 }
 
 // The bounds of messages. What is larger is refused by the receiver, whoever it is.

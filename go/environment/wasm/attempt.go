@@ -61,7 +61,7 @@ func (a *attempt) permits(p ledger.Permit, kind operation.Kind) error {
 			"this is a fault of the caller: report it")
 	}
 	fence := a.order.Fence
-	if kind == operation.Freeze || kind == operation.Destroy {
+	if kind == operation.Freeze || kind == operation.Reset || kind == operation.Destroy {
 		// What closes an attempt may be asked for by a newer owner than the one that made the environment.
 		fence.Generation = max(fence.Generation, call.Fence.Generation)
 	}
@@ -128,7 +128,9 @@ func (a *attempt) provision(ctx context.Context) operation.Outcome {
 	if err != nil {
 		return a.unless(ctx, err)
 	}
-	report, err := w.Provision(ctx, module, tool, a.provider.cache)
+	report, err := w.Provision(ctx, module, worker.Provision{
+		Digest: tool, CacheDir: a.provider.cache, Resets: a.bundle.Environment.Reset == attemptbundle.ResetBeforeDestroy,
+	})
 	if err != nil {
 		return a.unless(ctx, errors.Join(err, w.Close(context.WithoutCancel(ctx))))
 	}
@@ -189,11 +191,17 @@ func (a *attempt) Attest(context.Context) (attestation.Expectation, attestation.
 	if a.worker == nil {
 		return attestation.Expectation{}, attestation.Report{}, a.dead("attest")
 	}
-	expected, err := worker.Expectation(worker.Expected{
+	expected, err := a.expected()
+	return expected, a.report, err
+}
+
+// expected is what the worker has to measure of itself, when it is fresh and once it was
+// reset.
+func (a *attempt) expected() (attestation.Expectation, error) {
+	return worker.Expectation(worker.Expected{
 		Name: a.order.Resource, Generation: a.order.Fence.Generation, WorkerDigest: a.bundle.Environment.Root,
 		ModuleDigest: a.tool(), Limits: workerLimits(a.bundle.Environment.Limits, a.bundle.Inputs),
 	})
-	return expected, a.report, err
 }
 
 // Materialize implements environment.Environment.

@@ -64,7 +64,7 @@ func (p *Provider) Manifest(limits attemptbundle.Limits) (attemptbundle.Environm
 		Provider: attemptbundle.Pin{Name: Name, Version: Version, Digest: entry.Digest},
 		Platform: "wasip1/wasm", Root: entry.Digest, Isolation: environment.EphemeralIsolated,
 		Network: "none", Workspace: "memory", Limits: limits, Credentials: []string{},
-		Reset: "none", Cleanup: "destroy",
+		Reset: attemptbundle.NoReset, Cleanup: "destroy",
 	}, nil
 }
 

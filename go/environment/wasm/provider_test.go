@@ -86,7 +86,7 @@ func TestForeignPermitsAreRefused(t *testing.T) {
 	}
 	for name, effect := range map[string]ledger.Effect{
 		"provision": r.env.Provision(), "materialize": r.env.Materialize(attestation.Accepted{}, inputs{}),
-		"freeze": r.env.FreezeOutputs(store), "destroy": r.env.Destroy(protocol.RetentionParameters{}),
+		"freeze": r.env.FreezeOutputs(store), "destroy": r.env.Destroy(protocol.RetentionParameters{}), "reset": r.env.Reset(func(attestation.Expectation, attestation.Report) error { return nil }),
 	} {
 		refused(name+" without a permit", effect.Perform(t.Context(), ledger.Permit{}), reason.OperationPermitInvalid)
 	}

@@ -51,6 +51,8 @@ func (a polite) Start(ctx context.Context, h sdk.Host, in sdk.Start) (sdk.Starte
 	case "stealoffer":
 		_, err := h.Offered(ctx)
 		return sdk.Started{}, err
+	case "reaches":
+		reach(ctx, h, in)
 	case "liestart":
 		return sdk.Started{}, nil
 	case "otherlaunch":

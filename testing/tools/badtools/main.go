@@ -36,6 +36,7 @@ func ways() map[string]way {
 		"hardlink":   hardlink,
 		"outside":    outside,
 		"inputs":     inputs,
+		"litter":     litter,
 		"network":    network,
 		"observe":    observe,
 		"offer":      offer,

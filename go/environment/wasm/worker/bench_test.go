@@ -25,7 +25,7 @@ func BenchmarkFreshWorker(b *testing.B) {
 	job := func(name string) {
 		w, err := worker.Start(ctx, worker.StartRequest{Binary: sealed, Starter: shared.starter, Dir: dir, Name: name, Limits: limits(), Order: ordered()})
 		must(b, err)
-		_, err = w.Provision(ctx, module, digest, shared.cache)
+		_, err = w.Provision(ctx, module, worker.Provision{Digest: digest, CacheDir: shared.cache})
 		must(b, err)
 		must(b, w.Materialize(ctx, []worker.File{{Mount: "in", Path: "a", Digest: canonical.Sum(input), Bytes: input}}))
 		exit, err := w.Run(ctx, worker.RunRequest{Args: []string{"empty"}, Seed: "s", WallMillis: 30_000})

@@ -42,7 +42,7 @@ func host(workspaces, dist, binary, tool string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := w.Provision(ctx, module, canonical.Sum(module), ""); err != nil {
+	if _, err := w.Provision(ctx, module, worker.Provision{Digest: canonical.Sum(module)}); err != nil {
 		return err
 	}
 	fmt.Println("worker", w.PID())

@@ -119,7 +119,7 @@ func begin(t testing.TB, l worker.Limits) *worker.Worker {
 func provisioned(t testing.TB, l worker.Limits, module []byte) (*worker.Worker, attestation.Report) {
 	t.Helper()
 	w := begin(t, l)
-	report, err := w.Provision(context.Background(), module, canonical.Sum(module), shared.cache)
+	report, err := w.Provision(context.Background(), module, worker.Provision{Digest: canonical.Sum(module), CacheDir: shared.cache})
 	if err != nil {
 		t.Fatalf("%v\nworker said: %s", err, w.Stderr())
 	}

@@ -206,14 +206,14 @@ func TestWorkerChecksItsTool(t *testing.T) {
 		"foreign imports": {foreign, canonical.Sum(foreign), reason.EnvironmentUnsupported},
 	} {
 		w := begin(t, limits())
-		if _, err := w.Provision(context.Background(), c.module, c.digest, shared.cache); !reason.Is(err, c.code) {
+		if _, err := w.Provision(context.Background(), c.module, worker.Provision{Digest: c.digest, CacheDir: shared.cache}); !reason.Is(err, c.code) {
 			t.Errorf("%s: answered %v", name, err)
 		}
 	}
 	small := limits()
 	small.MemoryPages = 1
 	w := begin(t, small)
-	if _, err := w.Provision(context.Background(), module, canonical.Sum(module), shared.cache); !reason.Is(err, reason.EnvironmentLimitMemory) {
+	if _, err := w.Provision(context.Background(), module, worker.Provision{Digest: canonical.Sum(module), CacheDir: shared.cache}); !reason.Is(err, reason.EnvironmentLimitMemory) {
 		t.Errorf("a tool that begins larger than its limit: %v", err)
 	}
 }
@@ -223,7 +223,7 @@ func TestSharedCacheIsRefused(t *testing.T) {
 	cache := t.TempDir()
 	must(t, os.Chmod(cache, 0o770))
 	w := begin(t, limits())
-	if _, err := w.Provision(context.Background(), module, canonical.Sum(module), cache); !reason.Is(err, reason.EnvironmentUnsupported) {
+	if _, err := w.Provision(context.Background(), module, worker.Provision{Digest: canonical.Sum(module), CacheDir: cache}); !reason.Is(err, reason.EnvironmentUnsupported) {
 		t.Errorf("answered %v", err)
 	}
 }
@@ -235,7 +235,7 @@ func TestDamagedCacheIsGoneAround(t *testing.T) {
 	must(t, os.Chmod(cache, 0o700))
 	for _, pass := range []string{"fills", "goes around"} {
 		w := begin(t, limits())
-		if _, err := w.Provision(context.Background(), module, canonical.Sum(module), cache); err != nil {
+		if _, err := w.Provision(context.Background(), module, worker.Provision{Digest: canonical.Sum(module), CacheDir: cache}); err != nil {
 			t.Fatalf("%s the cache: %v", pass, err)
 		}
 		files := 0

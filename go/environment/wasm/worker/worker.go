@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/writ-runtime/writ/go/attestation"
-	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/confine"
 	"github.com/writ-runtime/writ/go/environment/wasm/worker/wire"
 	"github.com/writ-runtime/writ/go/reason"
@@ -27,6 +26,12 @@ type Limits = wire.Limits
 
 // Order says for which order a worker works.
 type Order = wire.Order
+
+// Provision says what a worker is provisioned with.
+type Provision = wire.Provision
+
+// Left is what a reset has left.
+type Left = wire.Left
 
 // Limit names one limit.
 type Limit = wire.Limit
@@ -94,10 +99,10 @@ func (w *Worker) Close(ctx context.Context) error {
 }
 
 // Provision hands the tool over and returns what the worker measured of itself once it had compiled the tool and
-// confined itself. Nothing of the tool has run then. cacheDir is a private directory of compiled code, or "":
+// confined itself. Nothing of the tool has run then. p.CacheDir is a private directory of compiled code, or "":
 // whoever may write there may choose what runs inside the confinement. The report is for the caller to compare.
-func (w *Worker) Provision(ctx context.Context, module []byte, digest canonical.Digest, cacheDir string) (attestation.Report, error) {
-	resp, _, err := w.call(ctx, wire.Request{Verb: wire.VerbProvision, Provision: &wire.Provision{Digest: digest, CacheDir: cacheDir}}, module)
+func (w *Worker) Provision(ctx context.Context, module []byte, p Provision) (attestation.Report, error) {
+	resp, _, err := w.call(ctx, wire.Request{Verb: wire.VerbProvision, Provision: &p}, module)
 	if err != nil {
 		return attestation.Report{}, fmt.Errorf("provision worker %s: %w", w.name, err)
 	}
@@ -105,6 +110,19 @@ func (w *Worker) Provision(ctx context.Context, module []byte, digest canonical.
 		return attestation.Report{}, w.broken("it answered provision without a report")
 	}
 	return *resp.Report, nil
+}
+
+// Reset has the worker forget its inputs, its workspace and its tool, and returns what it then measured of itself and
+// what it counted that is left. It serves nothing afterwards. Only a worker that was provisioned for it can be reset.
+func (w *Worker) Reset(ctx context.Context) (attestation.Report, Left, error) {
+	resp, _, err := w.call(ctx, wire.Request{Verb: wire.VerbReset}, nil)
+	if err != nil {
+		return attestation.Report{}, Left{}, fmt.Errorf("reset worker %s: %w", w.name, err)
+	}
+	if resp.Report == nil || resp.Left == nil {
+		return attestation.Report{}, Left{}, w.broken("it answered reset without a report and a count")
+	}
+	return *resp.Report, *resp.Left, nil
 }
 
 // call sends one request and takes its answer. A refusal of the worker is returned as reason.Refusal.

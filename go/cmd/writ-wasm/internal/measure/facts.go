@@ -59,8 +59,7 @@ func (s *Self) UnderProbation(early confine.Early) ([]attestation.Fact, error) {
 	return facts, unix.Close(s.fds)
 }
 
-// Confined measures the rest after the final filter, and returns the report. It closes the last descriptor that
-// measures.
+// Confined measures the rest after the final filter, and returns the report. It may be called again until Release.
 func (s *Self) Confined(facts []attestation.Fact, x Subject) (attestation.Report, error) {
 	status, err := s.readStatus()
 	if err != nil {
@@ -76,9 +75,6 @@ func (s *Self) Confined(facts []attestation.Fact, x Subject) (attestation.Report
 			return attestation.Report{}, fmt.Errorf("read %s from own status: %w", field, err)
 		}
 		facts = append(facts, attestation.Integer(name, n))
-	}
-	if err := unix.Close(s.status); err != nil {
-		return attestation.Report{}, fmt.Errorf("close own status: %w", err)
 	}
 	facts = append(facts,
 		attestation.Text(wire.FactResourceName, x.Name),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"github.com/writ-runtime/writ/go/attestation"
 	"github.com/writ-runtime/writ/go/canonical"
@@ -45,12 +46,24 @@ func (s *Server) provision(ctx context.Context, p wire.Provision, module []byte)
 	if err != nil {
 		return nil, nil, err
 	}
-	x := measure.Subject{Name: s.hello.Name, Generation: s.order.Generation, Limits: limits, ModuleDigest: p.Digest, Imports: tool.Imports()}
-	x.Inputs, x.Workspace = s.tree.Counts()
-	report, err := s.self.Confined(facts, x)
+	s.subject = measure.Subject{Name: s.hello.Name, Generation: s.order.Generation, Limits: limits, ModuleDigest: p.Digest, Imports: tool.Imports()}
+	s.early = facts
+	if !p.Resets {
+		defer s.self.Release()
+	}
+	s.resets = p.Resets
+	report, err := s.measure()
 	if err != nil {
 		return nil, nil, err
 	}
 	s.phase = provisioned
 	return &wire.Response{Report: &report}, nil, nil
+}
+
+// measure makes the report of what the worker is now. What was measured under probation stands: rules and limits
+// of the kernel can be tightened and not be taken back, and the final filter denies every call that opens anything.
+func (s *Server) measure() (attestation.Report, error) {
+	x := s.subject
+	x.Inputs, x.Workspace = s.tree.Counts()
+	return s.self.Confined(slices.Clone(s.early), x)
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/writ-runtime/writ/go/attestation"
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/cmd/writ-wasm/internal/guest"
 	"github.com/writ-runtime/writ/go/cmd/writ-wasm/internal/measure"
@@ -26,6 +27,7 @@ const (
 	greeted
 	provisioned
 	ran
+	emptied
 )
 
 // Server serves one host.
@@ -41,6 +43,11 @@ type Server struct {
 	tree  *memfs.FS
 	tool  *guest.Tool
 	put   *input
+
+	// resets says that a reset may be asked for; subject and early are what the next report needs.
+	resets  bool
+	subject measure.Subject
+	early   []attestation.Fact
 }
 
 // New returns a server that has not been greeted. cpu delivers SIGXCPU.
@@ -113,8 +120,8 @@ func (s *Server) answer(ctx context.Context, req *wire.Request, body []byte) (*w
 	if s.phase != started && req.Order != s.order {
 		return nil, nil, reason.New(reason.KernelStaleFence, fmt.Sprintf("the worker serves %+v, the request is of %+v", s.order, req.Order), s.hello.Name, "stop: another owner has the attempt")
 	}
-	allowed := map[wire.Verb]phase{wire.VerbHello: started, wire.VerbProvision: greeted, wire.VerbPut: provisioned, wire.VerbRun: provisioned, wire.VerbList: ran, wire.VerbRead: ran}
-	if s.phase != allowed[req.Verb] || s.put != nil && req.Verb != wire.VerbPut {
+	allowed := map[wire.Verb]phase{wire.VerbHello: started, wire.VerbProvision: greeted, wire.VerbPut: provisioned, wire.VerbRun: provisioned, wire.VerbList: ran, wire.VerbRead: ran, wire.VerbReset: ran}
+	if s.phase != allowed[req.Verb] || s.put != nil && req.Verb != wire.VerbPut || req.Verb == wire.VerbReset && !s.resets {
 		return nil, nil, reason.New(reason.EnvironmentProtocol, "the worker is not ready for "+string(req.Verb), s.hello.Name, "")
 	}
 	switch req.Verb {
@@ -128,6 +135,8 @@ func (s *Server) answer(ctx context.Context, req *wire.Request, body []byte) (*w
 		return s.run(ctx, req)
 	case wire.VerbList:
 		return s.list()
+	case wire.VerbReset:
+		return s.reset()
 	default:
 		data, err := s.tree.ReadAt(req.Read.Path, req.Read.Offset, min(req.Read.Length, wire.MaxPiece))
 		return &wire.Response{}, data, err
@@ -169,6 +178,21 @@ func (s *Server) run(ctx context.Context, req *wire.Request) (*wire.Response, []
 	}()
 	res := s.tool.Run(ctx, s.tree, r)
 	return &wire.Response{Exit: &res.Exit}, append(res.Stdout, res.Stderr...), nil
+}
+
+// reset forgets what the guest was given and what it made, and measures what is left. Nothing is served afterwards.
+func (s *Server) reset() (*wire.Response, []byte, error) {
+	s.phase = emptied
+	s.tool = nil
+	s.tree.Wipe()
+	var left wire.Left
+	left.Files, left.Bytes = s.tree.Left()
+	report, err := s.measure()
+	if err != nil {
+		return nil, nil, err
+	}
+	s.self.Release()
+	return &wire.Response{Report: &report, Left: &left}, nil, nil
 }
 
 func (s *Server) list() (*wire.Response, []byte, error) {

@@ -103,7 +103,7 @@ func (r *Request) Check() error {
 			set++
 		}
 	}
-	if needs, hasMember := want[r.Verb]; hasMember && needs && set == 1 || r.Verb == VerbList && set == 0 {
+	if needs, hasMember := want[r.Verb]; hasMember && needs && set == 1 || (r.Verb == VerbList || r.Verb == VerbReset) && set == 0 {
 		return nil
 	}
 	return broken("a request does not fit its verb", string(r.Verb))

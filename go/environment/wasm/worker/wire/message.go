@@ -20,7 +20,7 @@ const (
 type Verb string
 
 // The verbs, in the only order in which a worker accepts them: hello, provision, put any number of times, run
-// once, and then list and read any number of times.
+// once, then list and read any number of times, and reset once, at last.
 const (
 	VerbHello     Verb = "hello"
 	VerbProvision Verb = "provision"
@@ -28,6 +28,7 @@ const (
 	VerbRun       Verb = "run"
 	VerbList      Verb = "list"
 	VerbRead      Verb = "read"
+	VerbReset     Verb = "reset"
 )
 
 // Order says for which order a frame is: the bundle of an attempt, the attempt, and the generation of its fence. A worker
@@ -69,6 +70,7 @@ type Response struct {
 	Exit    *Exit               `json:"exit,omitempty"`
 	Offered *Offered            `json:"offered,omitempty"`
 	Listed  *Listed             `json:"listed,omitempty"`
+	Left    *Left               `json:"left,omitempty"`
 }
 
 // Refusal carries a reason.Refusal.
@@ -90,6 +92,16 @@ type Provision struct {
 	Digest canonical.Digest `json:"digest"`
 	// CacheDir is a directory of compiled code that the worker may use before it is confined; "" for none.
 	CacheDir string `json:"cache_dir,omitempty"`
+	// Resets says that a reset may be asked for: the descriptor of the worker's own status, through which it measures,
+	// then stays open for it. A guest has no way to a descriptor of its worker.
+	Resets bool `json:"resets,omitempty"`
+}
+
+// Left is what the answer to reset counted from inside: files and directories, and bytes, of inputs, workspace and
+// what was offered, with or without a name.
+type Left struct {
+	Files int64 `json:"files"`
+	Bytes int64 `json:"bytes"`
 }
 
 // Put adds a piece of an input file; the body is the piece. Pieces of one file come in order. Only the last one
