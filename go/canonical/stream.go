@@ -328,7 +328,10 @@ func (s *stream) quoted() (escaped, ok bool) {
 		return false, false
 	}
 	from, high := s.at, byte(0)
-	for s.at < len(s.src) {
+	for {
+		if s.at += plainRun(s.src[s.at:]); s.at == len(s.src) {
+			return false, false
+		}
 		c := s.src[s.at]
 		high |= c
 		switch {
@@ -348,7 +351,6 @@ func (s *stream) quoted() (escaped, ok bool) {
 			s.at++
 		}
 	}
-	return false, false
 }
 
 func ascii(b []byte) bool {
