@@ -45,11 +45,11 @@ type Watch struct {
 // something happens to it later, it is read again.
 func Replay(ctx context.Context, j journal.Reader, k kernel.Kernel, until uint64, w Watch) (Replayed, error) {
 	r := &replay{
-		ctx: ctx, journal: j, kernel: k, watch: w, index: projection.NewBuilder(k.Transitions()),
+		ctx: ctx, journal: j, kernel: k, watch: w, index: projection.NewBuilder(j, k.Transitions()),
 		orders: map[workorder.ID]*orderLife{}, attempts: map[workorder.AttemptID]*attemptLife{}, reservations: map[workorder.ReservationID]workorder.AttemptID{},
 		accounts: map[string]*kernel.Account{},
 	}
-	if err := projection.Read(ctx, j, until, r.turn); err != nil {
+	if err := projection.Read(ctx, j, 0, until, r.turn); err != nil {
 		return r.out, err
 	}
 	for _, id := range slices.Sorted(maps.Keys(r.attempts)) {
@@ -107,7 +107,9 @@ type attemptLife struct {
 func (r *replay) turn(e journal.Entry) error {
 	r.out.Turns++
 	r.out.Events += uint64(len(e.Events))
-	r.add(e)
+	if err := r.add(e); err != nil {
+		return err
+	}
 	for _, ev := range e.Events {
 		if id := workorder.ID(ev.Subject.ID()); ev.Version == 1 && ev.Subject.Machine() == kernel.WorkOrderMachine && r.orders[id] == nil {
 			r.orders[id] = &orderLife{carried: carried{what: string(id)}}
@@ -145,19 +147,18 @@ func (r *replay) turn(e journal.Entry) error {
 }
 
 // add adds a turn to the index, until one is refused.
-func (r *replay) add(e journal.Entry) {
+func (r *replay) add(e journal.Entry) error {
 	if r.index == nil {
-		return
+		return nil
 	}
-	err := r.index.Add(e)
-	if err == nil {
-		return
-	}
-	r.index = nil
+	err := r.index.Add(r.ctx, e)
 	var refused *projection.RefusedError
 	if errors.As(err, &refused) {
+		r.index = nil
 		r.refuse("index", refused)
+		return nil
 	}
+	return err
 }
 
 // begin makes the attempt of an attempt.reserved.

@@ -32,6 +32,7 @@ import (
 	"github.com/writ-runtime/writ/go/outbox"
 	"github.com/writ-runtime/writ/go/pin"
 	"github.com/writ-runtime/writ/go/policy"
+	"github.com/writ-runtime/writ/go/projection"
 	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/go/schema"
 	"github.com/writ-runtime/writ/go/workorder"
@@ -61,6 +62,7 @@ type Host struct {
 	Admission *admission.Admission
 
 	state     string
+	index     *projection.View
 	pins      *pin.Set
 	starter   *confine.Starter
 	providers environment.Providers
@@ -105,6 +107,7 @@ func Open(ctx context.Context, o Options) (_ *Host, err error) {
 	h.shadow = outbox.OpenShadow(o.State, h.Artifacts)
 	host := clock{begun: time.Now()}
 	h.Ledger = ledger.New(through, k, host)
+	h.index = projection.NewView(h.Journal, k.Transitions())
 	h.ids = NewIDs()
 	if err := h.openProviders(); err != nil {
 		return nil, err

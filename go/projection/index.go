@@ -3,17 +3,13 @@
 package projection
 
 import (
-	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/capability"
-	"github.com/writ-runtime/writ/go/journal"
 	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/lifecycle"
-	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/workorder"
 )
 
@@ -93,18 +89,6 @@ type Attempt struct {
 
 	// The versions of the machines that say what State and Environment mean.
 	machine, environmentMachine uint64
-}
-
-// projector is the version of the transitions whose meaning an index holds.
-const projector = 1
-
-// Build reads the whole journal, page by page, and returns its index.
-func Build(ctx context.Context, j journal.Reader, registry *lifecycle.Registry) (*Index, error) {
-	b := NewBuilder(registry)
-	if err := Read(ctx, j, 0, b.Add); err != nil {
-		return nil, err
-	}
-	return b.Index(), nil
 }
 
 // Terminal reports whether nothing of the attempt is left to do: it came to a result,
@@ -191,222 +175,4 @@ func (x *Index) Attempt(id workorder.AttemptID) *Attempt {
 // one reports whether all attempts are of one work order.
 func one(attempts []Attempt) bool {
 	return !slices.ContainsFunc(attempts, func(a Attempt) bool { return a.WorkOrder != attempts[0].WorkOrder })
-}
-
-// Builder builds an index from the turns of a journal, in their order.
-type Builder struct {
-	registry  *lifecycle.Registry
-	index     Index
-	standings map[lifecycle.Subject]lifecycle.State
-	orders    map[workorder.ID]*Order
-	attempts  map[workorder.AttemptID]*Attempt
-	// recovered is the turn of the newest recovery that left turns out, 0 for none.
-	recovered uint64
-}
-
-// NewBuilder returns a builder of the index of an empty journal.
-func NewBuilder(registry *lifecycle.Registry) *Builder {
-	return &Builder{
-		registry: registry, index: Index{Pending: []string{}}, standings: map[lifecycle.Subject]lifecycle.State{},
-		orders: map[workorder.ID]*Order{}, attempts: map[workorder.AttemptID]*Attempt{},
-	}
-}
-
-// RefusedError says which event of a turn the registry, or a reader of it, refuses.
-type RefusedError struct {
-	Sequence uint64
-	Event    lifecycle.Event
-	Err      error
-}
-
-// Error names the turn.
-func (e *RefusedError) Error() string { return fmt.Sprintf("replay of turn %d: %v", e.Sequence, e.Err) }
-
-// Unwrap returns why.
-func (e *RefusedError) Unwrap() error { return e.Err }
-
-// Add takes the next turn. After an error, a *RefusedError, the builder must be thrown away.
-func (b *Builder) Add(e journal.Entry) error {
-	b.index.Sequence, b.index.Chain = e.Sequence, e.Chain
-	for _, ev := range e.Events {
-		before := b.standings[ev.Subject]
-		t, err := b.registry.Apply(before, ev, nil)
-		if err == nil {
-			err = t.Projected(projector)
-		}
-		if err == nil {
-			b.standings[ev.Subject] = t.To
-			if err = b.event(ev, before, t.To, e.At.UnixMilli); err != nil {
-				err = fmt.Errorf("%s of %s: %w", ev.Family, ev.Subject, err)
-			}
-		}
-		if err != nil {
-			return &RefusedError{Sequence: e.Sequence, Event: ev, Err: err}
-		}
-	}
-	return nil
-}
-
-func (b *Builder) event(e lifecycle.Event, before, now lifecycle.State, at int64) error {
-	id := e.Subject.ID()
-	switch e.Subject.Machine() {
-	case kernel.JournalMachine:
-		var r kernel.Recovered
-		if err := canonical.Decode(e.Body, &r); err != nil {
-			return err
-		}
-		if r.LeftOut > 0 {
-			b.recovered = b.index.Sequence
-		}
-	case kernel.WorkOrderMachine:
-		return b.order(workorder.ID(id), e, now, at)
-	case kernel.AttemptMachine:
-		return b.attempt(workorder.AttemptID(id), e, now, at)
-	case kernel.ExecutionMachine:
-		a := b.row(workorder.AttemptID(id), at)
-		a.Execution = now
-	case kernel.EnvironmentMachine:
-		a := b.row(workorder.AttemptID(id), at)
-		a.Environment, a.environmentMachine = now, e.Machine
-	case kernel.OperationMachine:
-		parts := strings.SplitN(id, "/", 3)
-		if len(parts) < 3 {
-			return nil
-		}
-		a := b.row(workorder.AttemptID(parts[1]), at)
-		if !operation.Key(id).Kind().OfOutbox() {
-			a.Open += open(now) - open(before)
-		}
-	case kernel.CommandMachine:
-		i := slices.Index(b.index.Pending, id)
-		switch pending := now == "received" || now == "decided"; {
-		case pending && i < 0:
-			b.index.Pending = append(b.index.Pending, id)
-		case !pending && i >= 0:
-			b.index.Pending = slices.Delete(b.index.Pending, i, i+1)
-		}
-	case kernel.OutboxMachine:
-		attempt, _, _ := strings.Cut(id, "/")
-		a := b.row(workorder.AttemptID(attempt), at)
-		machine := b.registry.Machine(kernel.OutboxMachine, e.Machine)
-		if before == "" {
-			a.Unsent++
-		}
-		if machine.Terminal(now) {
-			a.Unsent--
-		}
-		if machine.Terminal(now) && now != "sent" && now != "withdrawn" {
-			a.Given++
-		}
-	}
-	return nil
-}
-
-// open is 1 for the state of an operation that nobody has answered yet. One that is
-// unknown was asked about, and waits for nobody once its attempt is closed.
-func open(s lifecycle.State) int {
-	if s == "intended" {
-		return 1
-	}
-	return 0
-}
-
-func (b *Builder) row(id workorder.AttemptID, at int64) *Attempt {
-	a := b.attempts[id]
-	if a == nil {
-		a = &Attempt{ID: id, Begun: at}
-		b.attempts[id] = a
-	}
-	a.Changed = at
-	return a
-}
-
-func (b *Builder) order(id workorder.ID, e lifecycle.Event, now lifecycle.State, at int64) error {
-	o := b.orders[id]
-	if o == nil {
-		o = &Order{ID: id, Submitted: at, trusted: b.index.Sequence}
-		b.orders[id] = o
-	}
-	o.State, o.Changed = now, at
-	switch e.Family {
-	case "work_order.submitted":
-		var s kernel.Submitted
-		if err := canonical.Decode(e.Body, &s); err != nil {
-			return err
-		}
-		var w workorder.WorkOrder
-		if err := canonical.Decode(s.Order, &w); err != nil {
-			return err
-		}
-		o.Title, o.Mode, o.Tool, o.DependsOn = w.Title, w.Mode, w.Tool.Name, w.DependsOn
-	case "work_order.blocked_policy":
-		var blocked kernel.Blocked
-		if err := canonical.Decode(e.Body, &blocked); err != nil {
-			return err
-		}
-		// It waits for one thing at a time.
-		o.Blocked, o.Decision, o.Dependency, o.Budget = blocked.Why, blocked.Decision, nil, nil
-	case "work_order.blocked_dependency", "work_order.dependency_failed":
-		o.Blocked, o.Dependency, o.Budget = "", new(kernel.Dependency), nil
-		return canonical.Decode(e.Body, o.Dependency)
-	case "work_order.resumed":
-		o.trusted = b.index.Sequence
-	case "work_order.blocked_budget", "work_order.budget_exhausted":
-		o.Blocked, o.Dependency, o.Budget = "", nil, new(kernel.BudgetBlock)
-		return canonical.Decode(e.Body, o.Budget)
-	case "work_order.ready":
-		o.Blocked, o.Dependency, o.Budget = "", nil, nil
-	case "work_order.reserved":
-		var r kernel.OrderReserved
-		if err := canonical.Decode(e.Body, &r); err != nil {
-			return err
-		}
-		o.Attempts, o.Last = o.Attempts+1, r.Attempt
-	case "work_order.preparation_failed":
-		o.Failure = new(kernel.Failure)
-		return canonical.Decode(e.Body, o.Failure)
-	case "work_order.retry_wait":
-		o.Retry = new(kernel.RetryWait)
-		return canonical.Decode(e.Body, o.Retry)
-	case "work_order.retry_ready":
-		o.Retry = nil
-	}
-	return nil
-}
-
-func (b *Builder) attempt(id workorder.AttemptID, e lifecycle.Event, now lifecycle.State, at int64) error {
-	a := b.row(id, at)
-	a.State, a.machine = now, e.Machine
-	if e.Family == "attempt.reserved" {
-		var born kernel.Born
-		if err := canonical.Decode(e.Body, &born); err != nil {
-			return err
-		}
-		a.WorkOrder = born.WorkOrder
-		return nil
-	}
-	if !kernel.Concludes(e.Family) {
-		return nil
-	}
-	a.Result = new(workorder.Result)
-	return canonical.Decode(e.Body, a.Result)
-}
-
-// Index returns the index of what was added. The builder must not be used afterwards.
-func (b *Builder) Index() *Index {
-	b.index.Attempts = make([]Attempt, 0, len(b.attempts))
-	for _, a := range b.attempts {
-		if o := b.orders[a.WorkOrder]; o != nil {
-			a.Title, a.Mode, a.Tool, a.Order, a.Blocked = o.Title, o.Mode, o.Tool, o.State, o.Blocked
-		}
-		b.index.Attempts = append(b.index.Attempts, *a)
-	}
-	b.index.Orders = make([]Order, 0, len(b.orders))
-	for _, o := range b.orders {
-		o.Doubted = o.trusted < b.recovered && !b.registry.Latest(kernel.WorkOrderMachine).Terminal(o.State)
-		b.index.Orders = append(b.index.Orders, *o)
-	}
-	slices.SortFunc(b.index.Orders, func(a, c Order) int { return strings.Compare(string(a.ID), string(c.ID)) })
-	slices.SortFunc(b.index.Attempts, func(a, c Attempt) int { return strings.Compare(string(a.ID), string(c.ID)) })
-	return &b.index
 }
