@@ -112,7 +112,7 @@ func (r *replay) turn(e journal.Entry) error {
 	}
 	for _, ev := range e.Events {
 		if id := workorder.ID(ev.Subject.ID()); ev.Version == 1 && ev.Subject.Machine() == kernel.WorkOrderMachine && r.orders[id] == nil {
-			r.orders[id] = &orderLife{carried: carried{what: string(id)}}
+			r.orders[id] = &orderLife{carried: carried{what: string(id), state: kernel.State{}.Clone()}}
 			r.out.Orders++
 		}
 	}
@@ -176,7 +176,7 @@ func (r *replay) begin(ev lifecycle.Event, turn uint64) error {
 		return nil
 	}
 	r.out.Attempts++
-	a := &attemptLife{carried: carried{what: string(id), state: o.state}, id: id, order: o}
+	a := &attemptLife{carried: carried{what: string(id), state: o.state.Clone()}, id: id, order: o}
 	o.open = append(o.open, a)
 	r.attempts[id], r.reservations[born.Reservation] = a, id
 	return nil
@@ -298,7 +298,7 @@ func (r *replay) loaded(c *carried, s kernel.State, err error) error {
 	if reason.Is(err, reason.JournalCorrupt) || reason.Is(err, reason.JournalIO) {
 		return err
 	}
-	c.state, c.refused = s, err != nil && !reason.Is(err, reason.IDUnknown)
+	c.state, c.refused = s.Clone(), err != nil && !reason.Is(err, reason.IDUnknown)
 	return nil
 }
 
@@ -309,9 +309,8 @@ func (r *replay) carry(c *carried, turn uint64) {
 	if c.refused {
 		return
 	}
-	next, n, err := r.kernel.Replay(c.state, events...)
+	n, err := r.kernel.Advance(&c.state, events...)
 	if err == nil {
-		c.state = next
 		return
 	}
 	c.refused = true

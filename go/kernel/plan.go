@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -78,7 +79,7 @@ func (k Kernel) Next(s State) (Plan, error) {
 // have dissolved with its resource.
 func (s State) unresolved() []operation.Intent {
 	var open []operation.Intent
-	for _, o := range s.Operations() {
+	for _, o := range s.operations {
 		if o.Intent.Kind.OfOutbox() {
 			continue // What leaves is no part of the attempt: see Sendings.
 		}
@@ -87,6 +88,7 @@ func (s State) unresolved() []operation.Intent {
 			open = append(open, o.Intent)
 		}
 	}
+	slices.SortFunc(open, func(a, b operation.Intent) int { return strings.Compare(string(a.Key), string(b.Key)) })
 	return open
 }
 
@@ -96,7 +98,7 @@ func (k Kernel) remove(s State) (Plan, error) {
 		return Plan{Done: true}, nil
 	}
 	tries := 0
-	for _, o := range s.Operations() {
+	for _, o := range s.operations {
 		if o.Intent.Kind == operation.Destroy {
 			tries++
 		}

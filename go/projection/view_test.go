@@ -92,7 +92,9 @@ func TestAnAnswerOfAViewKeepsWhatWasPending(t *testing.T) {
 		}
 	}
 	for n := range 3 {
-		deliver(n, kernel.Standing{}, func(d kernel.Delivery) kernel.Command { return kernel.Receive{Delivery: d, Receipt: fixture.Digest("receipt")} })
+		deliver(n, kernel.Standing{}, func(d kernel.Delivery) kernel.Command {
+			return kernel.Receive{Delivery: d, Receipt: fixture.Digest("receipt")}
+		})
 	}
 	v := projection.NewView(a.Store, a.Ledger.Kernel().Transitions())
 	x, err := v.Index(t.Context())
