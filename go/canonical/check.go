@@ -104,17 +104,9 @@ func (c *checker) text() ([]byte, bool) {
 	if !c.byte('"') {
 		return nil, false
 	}
-	from := c.at
-	for ; c.at < len(c.src); c.at++ {
-		switch ch := c.src[c.at]; {
-		case ch == '"':
-			c.at++
-			return c.src[from : c.at-1], true
-		case ch < ' ' || ch == '\\' || ch >= 0x7f:
-			return nil, false
-		}
-	}
-	return nil, false
+	text := c.src[c.at : c.at+plainRun(c.src[c.at:])]
+	c.at += len(text)
+	return text, c.byte('"')
 }
 
 // integer accepts up to fifteen digits: all of those are safe.

@@ -15,7 +15,7 @@ import (
 // field without a member keeps its value. null is accepted for pointers, interfaces and Raw only. An interface
 // must be the empty one and receives nil, bool, int64, string, []any or map[string]any.
 func Decode(b []byte, v any) error {
-	if decodeStream(b, v) {
+	if decodeStream(b, v, false) {
 		return nil
 	}
 	value, err := Parse(b, Limits{})
@@ -27,8 +27,14 @@ func Decode(b []byte, v any) error {
 
 // DecodeCanonical is Decode for bytes that must already be their own RFC 8785 form, as stored and received
 // records must be; otherwise the error has code canonical.not_canonical.
-func DecodeCanonical(b []byte, v any) error {
-	if decodeStream(b, v) {
+func DecodeCanonical(b []byte, v any) error { return decodeCanonical(b, v, false) }
+
+// DecodeStored is DecodeCanonical for bytes that never change: a Raw of *v may be a part of them, and keeps all of
+// them in memory. It saves the copies of who reads many records.
+func DecodeStored(b []byte, v any) error { return decodeCanonical(b, v, true) }
+
+func decodeCanonical(b []byte, v any, share bool) error {
+	if decodeStream(b, v, share) {
 		return nil
 	}
 	value, err := Parse(b, Limits{})

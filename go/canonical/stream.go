@@ -1,6 +1,7 @@
 package canonical
 
 import (
+	"bytes"
 	"encoding/base64"
 	"reflect"
 	"strings"
@@ -13,7 +14,7 @@ import (
 // what the document says or what is wrong with it, and *v gets what it would have got.
 //
 // Whatever it takes, the tree takes with the same result; FuzzStream holds it to that.
-func decodeStream(b []byte, v any) bool {
+func decodeStream(b []byte, v any, share bool) bool {
 	limits := DefaultLimits()
 	if len(b) > limits.Bytes {
 		return false
@@ -26,7 +27,7 @@ func decodeStream(b []byte, v any) bool {
 	if err != nil {
 		return false
 	}
-	s := stream{src: b, depth: limits.Depth, values: limits.Values}
+	s := stream{src: b, share: share, depth: limits.Depth, values: limits.Values}
 	return s.decode(p, rv.Elem()) && s.at == len(b)
 }
 
@@ -34,6 +35,8 @@ func decodeStream(b []byte, v any) bool {
 type stream struct {
 	src []byte
 	at  int
+	// share says that a Raw may be a part of src.
+	share bool
 	// depth and values are how many more arrays and objects may be within each other, and values in all.
 	depth, values int
 }
@@ -52,7 +55,11 @@ func (s *stream) decode(p *plan, to reflect.Value) bool {
 		if !s.skip() {
 			return false
 		}
-		to.SetBytes(append(make([]byte, 0, s.at-from), s.src[from:s.at]...))
+		raw := s.src[from:s.at:s.at]
+		if !s.share {
+			raw = bytes.Clone(raw)
+		}
+		to.SetBytes(raw)
 		return true
 	case opStruct:
 		return s.structure(p, to)
@@ -328,7 +335,10 @@ func (s *stream) quoted() (escaped, ok bool) {
 		return false, false
 	}
 	from, high := s.at, byte(0)
-	for s.at < len(s.src) {
+	for {
+		if s.at += plainRun(s.src[s.at:]); s.at == len(s.src) {
+			return false, false
+		}
 		c := s.src[s.at]
 		high |= c
 		switch {
@@ -348,7 +358,6 @@ func (s *stream) quoted() (escaped, ok bool) {
 			s.at++
 		}
 	}
-	return false, false
 }
 
 func ascii(b []byte) bool {

@@ -1,6 +1,7 @@
 package canonical
 
 import (
+	"math/bits"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -42,11 +43,31 @@ func sortedMembers(members []Member) []Member {
 // of non-ASCII included, is written as it is.
 func mustEscape(c byte) bool { return c < 0x20 || c == '"' || c == '\\' }
 
+// plainRun is how many bytes at the start of s are ASCII that stands in a string as it is. It looks at eight bytes
+// at a time, since strings are most of every document: whether any of them is below a bound, or zero after a
+// subtraction, shows in their highest bits, of which the lowest that is set is right.
+func plainRun[T string | []byte](s T) int {
+	const ones, high = 0x0101010101010101, 0x8080808080808080
+	i := 0
+	for ; len(s)-i >= 8; i += 8 {
+		x := uint64(s[i]) | uint64(s[i+1])<<8 | uint64(s[i+2])<<16 | uint64(s[i+3])<<24 |
+			uint64(s[i+4])<<32 | uint64(s[i+5])<<40 | uint64(s[i+6])<<48 | uint64(s[i+7])<<56
+		quote, backslash := x^ones*'"', x^ones*'\\'
+		if special := (x | (x-ones*0x20)&^x | (quote-ones)&^quote | (backslash-ones)&^backslash) & high; special != 0 {
+			return i + bits.TrailingZeros64(special)/8
+		}
+	}
+	for i < len(s) && s[i] < utf8.RuneSelf && !mustEscape(s[i]) {
+		i++
+	}
+	return i
+}
+
 // appendQuoted appends s, which must be valid UTF-8, as a JSON string in the form of RFC 8785.
 func appendQuoted(dst []byte, s string) []byte {
 	dst = append(dst, '"')
 	from := 0
-	for i := 0; i < len(s); i++ {
+	for i := plainRun(s); i < len(s); i++ {
 		if !mustEscape(s[i]) {
 			continue
 		}

@@ -22,8 +22,9 @@ import (
 // Dispatcher closes open attempts. Preconditions: this process holds the writer lock,
 // so that whoever opened them is gone.
 type Dispatcher struct {
-	Ledger    *ledger.Ledger
-	Journal   journal.Reader
+	Ledger *ledger.Ledger
+	// Index says what there is to do, in the journal of the ledger.
+	Index     *projection.View
 	Providers environment.Providers
 	// Admission prepares attempts; a dispatcher that only closes needs none.
 	Admission *admission.Admission
@@ -51,7 +52,7 @@ const supervisorGone = "its supervisor ended before the attempt was closed"
 // goes on after an attempt that it cannot close; the error is that of a journal of which
 // nothing is known any more.
 func (d *Dispatcher) Reconcile(ctx context.Context, accepted ingress.Accepted) ([]Closed, []Sent, error) {
-	index, err := projection.Build(ctx, d.Journal, d.Ledger.Kernel().Transitions())
+	index, err := d.Index.Index(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/writ-runtime/writ/go/ledger"
 	"github.com/writ-runtime/writ/go/lifecycle"
 	"github.com/writ-runtime/writ/go/operation"
-	"github.com/writ-runtime/writ/go/projection"
 	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/workorder"
 )
@@ -29,12 +28,12 @@ type Expired struct {
 // Expire removes everything that was kept and whose time is over, by the recorded clock,
 // and says what the rest waits for. Whatever it does is recorded with the delivery that
 // caused it; where nothing is to be done, nothing is recorded but, once a month, a reading
-// of the clock that it waits for. Ending ctx is a request to
-// begin no more. The error is that of a journal of which nothing is known any more.
+// of the clock that it waits for. Ending ctx is a request to begin no more. The error is that
+// of a journal of which nothing is known any more.
 func (d *Dispatcher) Expire(ctx context.Context, accepted ingress.Accepted) ([]Expired, error) {
 	stop := ctx.Err
 	ctx = context.WithoutCancel(ctx)
-	index, err := projection.Build(ctx, d.Journal, d.Ledger.Kernel().Transitions())
+	index, err := d.Index.Index(ctx)
 	if err != nil {
 		return nil, err
 	}

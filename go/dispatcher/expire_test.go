@@ -70,7 +70,7 @@ func (l *life) isKept() bool {
 // at is a dispatcher whose clock stands so long after the workspace was kept.
 func (l *life) at(by time.Duration) *dispatcher.Dispatcher {
 	return &dispatcher.Dispatcher{
-		Ledger: ledger.New(l.Store, l.Ledger.Kernel(), later{by: by}), Journal: l.Store, Providers: environment.NewProviders(l.provider),
+		Ledger: ledger.New(l.Store, l.Ledger.Kernel(), later{by: by}), Index: projection.NewView(l.Store, l.Ledger.Kernel().Transitions()), Providers: environment.NewProviders(l.provider),
 	}
 }
 

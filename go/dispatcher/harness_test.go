@@ -17,6 +17,7 @@ import (
 	"github.com/writ-runtime/writ/go/ledger"
 	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/pin"
+	"github.com/writ-runtime/writ/go/projection"
 	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/testing/built"
 	"github.com/writ-runtime/writ/testing/fixture"
@@ -161,7 +162,7 @@ func (l *life) reconcile(providers ...environment.Provider) []dispatcher.Closed 
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	d := dispatcher.Dispatcher{Ledger: l.Ledger, Journal: l.Store, Providers: environment.NewProviders(providers...)}
+	d := dispatcher.Dispatcher{Ledger: l.Ledger, Index: projection.NewView(l.Store, l.Ledger.Kernel().Transitions()), Providers: environment.NewProviders(providers...)}
 	closed, _, err := d.Reconcile(l.t.Context(), accepted)
 	if err != nil {
 		l.t.Fatal(err)

@@ -34,7 +34,7 @@ type Sent struct {
 // answer was lost. Whatever it does is recorded with the delivery that caused it. The error
 // is that of a journal of which nothing is known any more.
 func (d *Dispatcher) Drain(ctx context.Context, accepted ingress.Accepted) ([]Sent, error) {
-	index, err := projection.Build(ctx, d.Journal, d.Ledger.Kernel().Transitions())
+	index, err := d.Index.Index(ctx)
 	if err != nil {
 		return nil, err
 	}

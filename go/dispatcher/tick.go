@@ -41,7 +41,7 @@ type Step struct {
 // caused it; where nothing is to be done, nothing is recorded. The error is that of a
 // journal of which nothing is known any more.
 func (d *Dispatcher) Tick(ctx context.Context, accepted ingress.Accepted, carry Carry) ([]Step, error) {
-	index, err := projection.Build(ctx, d.Journal, d.Ledger.Kernel().Transitions())
+	index, err := d.Index.Index(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,7 @@ func (d *Dispatcher) attempt(ctx context.Context, index *projection.Index, accep
 		}
 		// What was carried out may be what a later one waits for. Work orders that came
 		// meanwhile are for the next tick.
-		now, err := projection.Build(context.WithoutCancel(ctx), d.Journal, d.Ledger.Kernel().Transitions())
+		now, err := d.Index.Index(context.WithoutCancel(ctx))
 		if err != nil {
 			return steps, err
 		}

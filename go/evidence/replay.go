@@ -45,11 +45,11 @@ type Watch struct {
 // something happens to it later, it is read again.
 func Replay(ctx context.Context, j journal.Reader, k kernel.Kernel, until uint64, w Watch) (Replayed, error) {
 	r := &replay{
-		ctx: ctx, journal: j, kernel: k, watch: w, index: projection.NewBuilder(k.Transitions()),
+		ctx: ctx, journal: j, kernel: k, watch: w, index: projection.NewBuilder(j, k.Transitions()),
 		orders: map[workorder.ID]*orderLife{}, attempts: map[workorder.AttemptID]*attemptLife{}, reservations: map[workorder.ReservationID]workorder.AttemptID{},
 		accounts: map[string]*kernel.Account{},
 	}
-	if err := projection.Read(ctx, j, until, r.turn); err != nil {
+	if err := projection.Read(ctx, j, 0, until, r.turn); err != nil {
 		return r.out, err
 	}
 	for _, id := range slices.Sorted(maps.Keys(r.attempts)) {
@@ -107,10 +107,12 @@ type attemptLife struct {
 func (r *replay) turn(e journal.Entry) error {
 	r.out.Turns++
 	r.out.Events += uint64(len(e.Events))
-	r.add(e)
+	if err := r.add(e); err != nil {
+		return err
+	}
 	for _, ev := range e.Events {
 		if id := workorder.ID(ev.Subject.ID()); ev.Version == 1 && ev.Subject.Machine() == kernel.WorkOrderMachine && r.orders[id] == nil {
-			r.orders[id] = &orderLife{carried: carried{what: string(id)}}
+			r.orders[id] = &orderLife{carried: carried{what: string(id), state: kernel.State{}.Clone()}}
 			r.out.Orders++
 		}
 	}
@@ -145,19 +147,18 @@ func (r *replay) turn(e journal.Entry) error {
 }
 
 // add adds a turn to the index, until one is refused.
-func (r *replay) add(e journal.Entry) {
+func (r *replay) add(e journal.Entry) error {
 	if r.index == nil {
-		return
+		return nil
 	}
-	err := r.index.Add(e)
-	if err == nil {
-		return
-	}
-	r.index = nil
+	err := r.index.Add(r.ctx, e)
 	var refused *projection.RefusedError
 	if errors.As(err, &refused) {
+		r.index = nil
 		r.refuse("index", refused)
+		return nil
 	}
+	return err
 }
 
 // begin makes the attempt of an attempt.reserved.
@@ -175,7 +176,7 @@ func (r *replay) begin(ev lifecycle.Event, turn uint64) error {
 		return nil
 	}
 	r.out.Attempts++
-	a := &attemptLife{carried: carried{what: string(id), state: o.state}, id: id, order: o}
+	a := &attemptLife{carried: carried{what: string(id), state: o.state.Clone()}, id: id, order: o}
 	o.open = append(o.open, a)
 	r.attempts[id], r.reservations[born.Reservation] = a, id
 	return nil
@@ -297,7 +298,7 @@ func (r *replay) loaded(c *carried, s kernel.State, err error) error {
 	if reason.Is(err, reason.JournalCorrupt) || reason.Is(err, reason.JournalIO) {
 		return err
 	}
-	c.state, c.refused = s, err != nil && !reason.Is(err, reason.IDUnknown)
+	c.state, c.refused = s.Clone(), err != nil && !reason.Is(err, reason.IDUnknown)
 	return nil
 }
 
@@ -308,9 +309,8 @@ func (r *replay) carry(c *carried, turn uint64) {
 	if c.refused {
 		return
 	}
-	next, n, err := r.kernel.Replay(c.state, events...)
+	n, err := r.kernel.Advance(&c.state, events...)
 	if err == nil {
-		c.state = next
 		return
 	}
 	c.refused = true

@@ -156,5 +156,5 @@ func (h *Host) carry(w Watch) dispatcher.Carry {
 }
 
 func (h *Host) dispatcher() *dispatcher.Dispatcher {
-	return &dispatcher.Dispatcher{Ledger: h.Ledger, Journal: h.Journal, Providers: h.providers, Admission: h.Admission, Desk: h.desk, Shadow: h.shadow}
+	return &dispatcher.Dispatcher{Ledger: h.Ledger, Index: h.index, Providers: h.providers, Admission: h.Admission, Desk: h.desk, Shadow: h.shadow}
 }

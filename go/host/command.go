@@ -36,7 +36,7 @@ func (h *Host) Command(ctx context.Context, principal string, d ingress.Delivery
 	answer, err := h.desk.Handle(ctx, principal, d)
 	out := CommandAnswer{Answer: answer}
 	if err == nil && answer.Verb == ingress.Status && answer.Failure == nil {
-		out.Index, err = projection.Build(ctx, h.Journal, h.Ledger.Kernel().Transitions())
+		out.Index, err = h.index.Index(ctx)
 	}
 	return out, err
 }

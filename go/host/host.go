@@ -32,6 +32,7 @@ import (
 	"github.com/writ-runtime/writ/go/outbox"
 	"github.com/writ-runtime/writ/go/pin"
 	"github.com/writ-runtime/writ/go/policy"
+	"github.com/writ-runtime/writ/go/projection"
 	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/go/retention"
 	"github.com/writ-runtime/writ/go/workorder"
@@ -63,6 +64,7 @@ type Host struct {
 	Admission *admission.Admission
 
 	state     string
+	index     *projection.View
 	pins      *pin.Set
 	starter   *confine.Starter
 	providers environment.Providers
@@ -113,6 +115,7 @@ func Open(ctx context.Context, o Options) (_ *Host, err error) {
 		o.Clock = clock{begun: time.Now()}
 	}
 	h.Ledger = ledger.New(through, k, o.Clock)
+	h.index = projection.NewView(h.Journal, k.Transitions())
 	h.ids = NewIDs()
 	if err := h.openProviders(); err != nil {
 		return nil, err

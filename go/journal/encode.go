@@ -137,12 +137,13 @@ func Encode(b Batch) (*Encoded, error) {
 	return e, nil
 }
 
-// Decode reads a stored body. Blobs come back without their bytes. ContentSum and
+// Decode reads a stored body, which must not change afterwards: the bodies of its events are
+// parts of it. Blobs come back without their bytes. ContentSum and
 // Moves are computed as Encode computes them, so that indexes can be checked and
 // rebuilt from bodies alone.
 func Decode(stored []byte) (*Encoded, error) {
 	var bd body
-	if err := canonical.DecodeCanonical(stored, &bd); err != nil {
+	if err := canonical.DecodeStored(stored, &bd); err != nil {
 		return nil, fmt.Errorf("read a batch: %w", err)
 	}
 	if bd.Kind != BodyKind {

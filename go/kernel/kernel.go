@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"fmt"
-	"maps"
 
 	"github.com/writ-runtime/writ/go/attestation"
 	"github.com/writ-runtime/writ/go/canonical"
@@ -56,23 +55,14 @@ type Decision struct {
 // Decide decides the commands in order, each on the state that the one before left.
 // It returns events over several subjects, or a *reason.Refusal and nothing.
 func (k Kernel) Decide(s State, commands ...Command) (Decision, error) {
-	d := &decision{kernel: k, state: s.clone()}
-	for _, c := range commands {
-		if err := c.decide(d); err != nil {
-			return Decision{}, err
-		}
-	}
-	if err := d.closeBudget(); err != nil {
+	d := k.Draft(s)
+	if err := d.Add(commands...); err != nil {
 		return Decision{}, err
 	}
-	// Commands, clocks and accounts are in the journal. They are no part of where the attempt stands.
-	maps.DeleteFunc(d.state.standings, func(s lifecycle.Subject, _ Standing) bool {
-		return s.Machine() == CommandMachine || s.Machine() == ClockMachine || s.Machine() == AccountMachine
-	})
-	return Decision{Events: d.events, State: d.state, Begun: d.begun, Replayed: d.replayed, Moves: d.moves}, nil
+	return d.Decision()
 }
 
-// decision collects the events of one Decide, and the state as they change it.
+// decision collects the events of one Draft, and the state as they change it.
 type decision struct {
 	kernel   Kernel
 	state    State

@@ -1,6 +1,7 @@
 package kernel_test
 
 import (
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -58,6 +59,7 @@ func (l *life) try(commands ...kernel.Command) error {
 // nothing.
 func (l *life) decide(commands ...kernel.Command) (kernel.Decision, error) {
 	d, err := l.kernel.Decide(l.state, commands...)
+	l.drafted(d, err, commands)
 	if err != nil {
 		return d, err
 	}
@@ -72,6 +74,24 @@ func (l *life) decide(commands ...kernel.Command) (kernel.Decision, error) {
 	l.events = append(l.events, d.Events...)
 	l.turns = append(l.turns, len(l.events))
 	return d, nil
+}
+
+// drafted holds what the commands come to against a draft that grows by one of them at a time,
+// and that somebody looks at in between.
+func (l *life) drafted(want kernel.Decision, wantErr error, commands []kernel.Command) {
+	l.t.Helper()
+	draft := l.kernel.Draft(l.state)
+	for _, c := range commands {
+		if err := draft.Add(c); err != nil {
+			break
+		}
+		_, _ = draft.Next()
+		draft.State()
+	}
+	got, err := draft.Decision()
+	if !reflect.DeepEqual(got, want) || !reflect.DeepEqual(err, wantErr) {
+		l.t.Fatalf("drafted, %T and what follows come to something else: %v, want %v", commands[0], err, wantErr)
+	}
 }
 
 // own are the events that the attempt's state is made of.

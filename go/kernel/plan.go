@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -79,7 +80,7 @@ func (k Kernel) Next(s State) (Plan, error) {
 // have dissolved with its resource.
 func (s State) unresolved() []operation.Intent {
 	var open []operation.Intent
-	for _, o := range s.Operations() {
+	for _, o := range s.operations {
 		if o.Intent.Kind.OfOutbox() {
 			continue // What leaves is no part of the attempt: see Sendings.
 		}
@@ -91,6 +92,7 @@ func (s State) unresolved() []operation.Intent {
 			open = append(open, o.Intent)
 		}
 	}
+	slices.SortFunc(open, func(a, b operation.Intent) int { return strings.Compare(string(a.Key), string(b.Key)) })
 	return open
 }
 
@@ -103,7 +105,7 @@ func (k Kernel) remove(s State) (Plan, error) {
 		return Plan{Done: true}, nil
 	}
 	var tries, cleaned, reset int
-	for _, o := range s.Operations() {
+	for _, o := range s.operations {
 		switch o.Intent.Kind {
 		case operation.Destroy:
 			tries++

@@ -27,12 +27,22 @@ func (k Kernel) Reduce(s State, e lifecycle.Event) (State, error) {
 // error that is the place of the event that was refused, and the state is none.
 func (k Kernel) Replay(s State, events ...lifecycle.Event) (State, int, error) {
 	s = s.clone()
+	n, err := k.Advance(&s, events...)
+	if err != nil {
+		return State{}, n, err
+	}
+	return s, n, nil
+}
+
+// Advance is Replay in place, for who carries many states turn by turn. It changes every copy of
+// the state that was not made by Clone; on an error all of them must be thrown away.
+func (k Kernel) Advance(s *State, events ...lifecycle.Event) (int, error) {
 	for i, e := range events {
-		if err := k.reduce(&s, e, nil); err != nil {
-			return State{}, i, err
+		if err := k.reduce(s, e, nil); err != nil {
+			return i, err
 		}
 	}
-	return s, len(events), nil
+	return len(events), nil
 }
 
 // Finished reports whether nothing of an attempt is left to do, and all that was to leave

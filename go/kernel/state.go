@@ -189,6 +189,9 @@ func (s State) subject(machine string) lifecycle.Subject {
 	return lifecycle.Of(machine, string(s.Attempt))
 }
 
+// Clone returns a state that Advance changes without touching s.
+func (s State) Clone() State { return s.clone() }
+
 // clone returns a state whose maps can be written without touching s.
 func (s State) clone() State {
 	s.standings = maps.Clone(s.standings)

@@ -49,7 +49,7 @@ func (l *Ledger) SetCeiling(ctx context.Context, name string, ceiling workorder.
 		if closed != "" {
 			t.Commands = append(t.Commands, kernel.CloseAccount{Account: a.state, CancelRequested: kernel.CancelRequested{Reason: closed}})
 		}
-		opened, err := l.append(ctx, accountScope+name, at, &attempt{loaded: true}, t)
+		opened, err := l.append(ctx, accountScope+name, at, &attempt{state: new(kernel.State)}, t)
 		if err == nil && opened.Sequence == 0 {
 			return a.state, nil // Nothing new.
 		}
@@ -86,7 +86,7 @@ func (l *Ledger) move(ctx context.Context, scope string, count uint64, a *attemp
 		opened, replayed, err := l.record(ctx, scope, count, a, t, moved)
 		if err == nil {
 			// A turn that is answered by its first time moved the account then.
-			from.state, from.loaded, a.loaded = next, !replayed, true
+			from.state, from.loaded = next, !replayed
 			return opened, nil
 		}
 		from.loaded = false

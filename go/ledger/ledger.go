@@ -33,7 +33,9 @@ type Effect interface {
 type Turn struct {
 	// Fence is the right the turn is taken under; the zero fence is that of a turn before
 	// any attempt exists.
-	Fence    workorder.Fence
+	Fence workorder.Fence
+	// Draft is what was decided of the turn already, nil for nothing; Commands follow it.
+	Draft    *Draft
 	Commands []kernel.Command
 	// Blobs are the small artifacts that the turn's documents name by digest.
 	Blobs []journal.Blob
@@ -70,9 +72,9 @@ type Ledger struct {
 }
 
 type attempt struct {
-	mu     sync.Mutex
-	state  kernel.State
-	loaded bool
+	mu sync.Mutex
+	// state is nil where the journal has to be asked. What it points to never changes.
+	state *kernel.State
 }
 
 // Clock is where time and chance come from. Nothing else in the ledger asks for either.
@@ -106,7 +108,7 @@ func (l *Ledger) Reserve(ctx context.Context, order kernel.State, id workorder.A
 	a := l.attempt(id)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.state, a.loaded = order, true
+	a.state = &order
 	opened, err := l.commit(ctx, string(id), a, t)
 	if err != nil {
 		l.Forget(id) // There may be no such attempt.
@@ -118,17 +120,17 @@ func (l *Ledger) Reserve(ctx context.Context, order kernel.State, id workorder.A
 // its state, as Order returned it, and the zero state for a submission. A conflict means
 // that something happened to the work order meanwhile: look again.
 func (l *Ledger) CommitOrder(ctx context.Context, order kernel.State, id workorder.ID, t Turn) (Opened, error) {
-	return l.commit(ctx, string(id), &attempt{state: order, loaded: true}, t)
+	return l.commit(ctx, string(id), &attempt{state: &order}, t)
 }
 
 // CommitDelivery commits a turn on a command alone.
 func (l *Ledger) CommitDelivery(ctx context.Context, d kernel.Delivery, t Turn) (Opened, error) {
-	return l.append(ctx, d.ID, d.At.Version, &attempt{loaded: true}, t)
+	return l.append(ctx, d.ID, d.At.Version, &attempt{state: new(kernel.State)}, t)
 }
 
 // CommitClock commits a turn on a clock alone.
 func (l *Ledger) CommitClock(ctx context.Context, c kernel.Clock, t Turn) error {
-	_, err := l.append(ctx, ClockScope+c.Domain, c.At.Version, &attempt{loaded: true}, t)
+	_, err := l.append(ctx, ClockScope+c.Domain, c.At.Version, &attempt{state: new(kernel.State)}, t)
 	return err
 }
 
@@ -159,12 +161,17 @@ func (l *Ledger) Commit(ctx context.Context, t Turn) (Opened, error) {
 	if err := l.load(ctx, t.Fence.Attempt, a); err != nil {
 		return Opened{}, err
 	}
-	if t.Fence.Generation != a.state.Generation && !onlyFacts(t.Commands) {
-		return Opened{}, reason.New(reason.KernelStaleFence,
-			fmt.Sprintf("the turn is taken under generation %d, the fence is at generation %d", t.Fence.Generation, a.state.Generation),
-			string(t.Fence.Attempt), "stop: a newer owner has the attempt")
+	if t.Fence.Generation != a.state.Generation && !onlyFacts(t.commands()) {
+		return Opened{}, stale(t.Fence, *a.state)
 	}
 	return l.commit(ctx, string(t.Fence.Attempt), a, t)
+}
+
+// stale refuses a turn under a fence that is not that of the state.
+func stale(f workorder.Fence, now kernel.State) *reason.Refusal {
+	return reason.New(reason.KernelStaleFence,
+		fmt.Sprintf("the turn is taken under generation %d, the fence is at generation %d", f.Generation, now.Generation),
+		string(f.Attempt), "stop: a newer owner has the attempt")
 }
 
 // onlyFacts reports whether a turn begins and changes nothing: facts are taken
@@ -183,9 +190,9 @@ func (l *Ledger) commit(ctx context.Context, scope string, a *attempt, t Turn) (
 }
 
 // append decides and appends. count is how many events scope has. Preconditions: a.mu is
-// held, a is loaded.
+// held, a.state is loaded.
 func (l *Ledger) append(ctx context.Context, scope string, count uint64, a *attempt, t Turn) (Opened, error) {
-	d, err := l.kernel.Decide(a.state, t.Commands...)
+	d, err := t.decide(l.kernel, a.state)
 	if err != nil {
 		return Opened{}, err
 	}
@@ -209,16 +216,17 @@ func (l *Ledger) record(ctx context.Context, scope string, count uint64, a *atte
 	killpoint.Turn("commit.before", d.Events, batch.Identity)
 	results, err := l.journal.Append(ctx, batch)
 	if err != nil {
-		a.loaded = false
+		a.state = nil
 		return Opened{}, false, &InDoubtError{err}
 	}
 	if err := results[0].Err; err != nil {
 		// Another writer was first: what this process remembers is out of date.
-		a.loaded = false
+		a.state = nil
 		return Opened{}, false, err
 	}
 	killpoint.Turn("commit.after", d.Events, batch.Identity)
-	a.state = d.State
+	now := d.State
+	a.state = &now
 	opened.Sequence = results[0].Sequence
 	if results[0].Replayed {
 		// The first time may have run the effects already: resolve, never repeat.

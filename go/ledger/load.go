@@ -24,7 +24,7 @@ func (l *Ledger) State(ctx context.Context, id workorder.AttemptID) (kernel.Stat
 	if err := l.load(ctx, id, a); err != nil {
 		return kernel.State{}, err
 	}
-	return a.state, nil
+	return *a.state, nil
 }
 
 func (l *Ledger) attempt(id workorder.AttemptID) *attempt {
@@ -48,14 +48,14 @@ func (l *Ledger) Forget(id workorder.AttemptID) {
 // load rebuilds the state of an attempt unless it is remembered. Preconditions: a.mu
 // is held.
 func (l *Ledger) load(ctx context.Context, id workorder.AttemptID, a *attempt) error {
-	if a.loaded {
+	if a.state != nil {
 		return nil
 	}
 	s, err := Load(ctx, l.journal, l.kernel, id)
 	if err != nil {
 		return err
 	}
-	a.state, a.loaded = s, true
+	a.state = &s
 	return nil
 }
 

@@ -66,12 +66,18 @@ func (k Key) Kind() Kind { return Kind(k.part(3)) }
 // Purpose returns the declared ordinal or purpose.
 func (k Key) Purpose() string { return k.part(4) }
 
+// part cuts the i-th part out of k. It makes no list of all: a key is asked for its parts with
+// every event of an operation.
 func (k Key) part(i int) string {
-	parts := strings.Split(string(k), "/")
-	if len(parts) != keyParts {
+	if strings.Count(string(k), "/") != keyParts-1 {
 		return ""
 	}
-	return parts[i]
+	rest := string(k)
+	for range i {
+		_, rest, _ = strings.Cut(rest, "/")
+	}
+	part, _, _ := strings.Cut(rest, "/")
+	return part
 }
 
 func validPart(s string) bool {

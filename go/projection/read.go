@@ -10,9 +10,9 @@ import (
 // enough that three pages are no memory.
 const pageSize = 250
 
-// Read calls f for every turn of a journal up to and including the given one, or to its end
-// for 0, in order. While f looks at a page the next is read.
-func Read(ctx context.Context, j journal.Reader, until uint64, f func(journal.Entry) error) error {
+// Read calls f for every turn of a journal after one, up to and including another, or to its
+// end for 0, in order. While f looks at a page the next is read.
+func Read(ctx context.Context, j journal.Reader, after, until uint64, f func(journal.Entry) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type page struct {
@@ -22,7 +22,7 @@ func Read(ctx context.Context, j journal.Reader, until uint64, f func(journal.En
 	pages := make(chan page, 1)
 	go func() {
 		defer close(pages)
-		for after := uint64(0); ; {
+		for {
 			entries, err := j.Page(ctx, after, pageSize)
 			select {
 			case pages <- page{entries, err}:

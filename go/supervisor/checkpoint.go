@@ -74,11 +74,10 @@ func (d *drive) checkpoint(l *Launch) (asked bool, err error) {
 		return false, nil
 	default:
 	}
-	preview, err := d.attempt.Ledger.Kernel().Decide(d.state, d.pending...)
-	if err != nil {
-		return false, fmt.Errorf("attempt %s: %w", d.state.Attempt, err)
+	if err := d.decide(); err != nil {
+		return false, err
 	}
-	intent, err := d.attempt.Ledger.Kernel().Checkpoint(preview.State)
+	intent, err := d.attempt.Ledger.Kernel().Checkpoint(d.draft.State())
 	if err != nil {
 		return false, fmt.Errorf("attempt %s: %w", d.state.Attempt, err)
 	}

@@ -85,12 +85,15 @@ func (a *Attempt) Run(ctx context.Context, s kernel.State) (kernel.State, error)
 	}
 }
 
-// drive is one Run. pending is what became known and is not committed yet.
+// drive is one Run. pending is what became known and is not committed yet; the first drafted
+// of it stand in draft, which is nil for none.
 type drive struct {
 	attempt *Attempt
 	ctx     context.Context
 	state   kernel.State
 	pending []kernel.Command
+	draft   *ledger.Draft
+	drafted int
 	blobs   []journal.Blob
 	// asked are the requests that are among what is pending.
 	asked *Asked
@@ -111,25 +114,24 @@ type drive struct {
 // turn settles what is pending and begins what is next, in one commit, and runs what
 // it began. It returns false when nothing is left to do.
 func (d *drive) turn() (bool, error) {
-	k := d.attempt.Ledger.Kernel()
-	preview, err := k.Decide(d.state, d.pending...)
+	err := d.decide()
 	if err != nil {
-		return false, fmt.Errorf("attempt %s: %w", d.state.Attempt, err)
+		return false, err
 	}
-	d.cancelIfAsked(&preview)
-	plan, err := k.Next(preview.State)
+	d.cancelIfAsked()
+	plan, err := d.draft.Next()
 	if err != nil {
 		return false, fmt.Errorf("attempt %s: %w", d.state.Attempt, err)
 	}
 	switch {
 	case plan.Reduce:
-		d.reduce(preview.State)
+		d.reduce(d.draft.State())
 		return true, nil
 	case len(plan.Resolve) > 0:
-		return true, d.resolve(preview.State, plan.Resolve)
+		return true, d.resolve(d.draft.State(), plan.Resolve)
 	case plan.Reconcile:
 		d.pending = append(d.pending, kernel.Reconciled{
-			Found: environment.Look(d.closing(), d.attempt.Provider, preview.State), Retry: d.attempt.Ledger.Retry(),
+			Found: environment.Look(d.closing(), d.attempt.Provider, d.draft.State()), Retry: d.attempt.Ledger.Retry(),
 		})
 		return true, nil
 	case len(plan.Begin) > 0:
@@ -147,6 +149,21 @@ func (d *drive) turn() (bool, error) {
 		return false, err
 	}
 	return false, nil
+}
+
+// decide decides what is pending, as far as that is not done.
+func (d *drive) decide() (err error) {
+	if d.draft == nil {
+		d.draft, err = d.attempt.Ledger.Draft(d.closing(), d.state.Fence())
+	}
+	if err == nil {
+		err = d.draft.Add(d.pending[d.drafted:]...)
+		d.drafted = len(d.pending)
+	}
+	if err != nil {
+		return fmt.Errorf("attempt %s: %w", d.state.Attempt, err)
+	}
+	return nil
 }
 
 // reduce has the result accepted, together with what is to leave of it.
@@ -175,8 +192,9 @@ func (d *drive) resolve(s kernel.State, intents []operation.Intent) error {
 	return nil
 }
 
-// cancelIfAsked adds the request for cancellation once ctx has ended.
-func (d *drive) cancelIfAsked(preview *kernel.Decision) {
+// cancelIfAsked adds the request for cancellation once ctx has ended. Preconditions: what is
+// pending is decided.
+func (d *drive) cancelIfAsked() {
 	if d.ctx.Err() == nil {
 		return
 	}
@@ -185,17 +203,19 @@ func (d *drive) cancelIfAsked(preview *kernel.Decision) {
 	if byCommand {
 		requests = asked.commands
 	}
-	switch preview.State.Of(kernel.AttemptMachine).State {
+	now := d.draft.State()
+	switch now.Of(kernel.AttemptMachine).State {
 	case "leased", "running":
 	default:
 		return
 	}
-	next, err := d.attempt.Ledger.Kernel().Decide(preview.State, requests...)
-	if err != nil {
+	if _, err := d.attempt.Ledger.Kernel().Decide(now, requests...); err != nil {
 		return // The attempt is past the point where a cancellation means anything.
 	}
 	d.pending = append(d.pending, requests...)
-	preview.State = next.State
+	if err := d.decide(); err != nil {
+		return // It is what the plan is refused with.
+	}
 	if byCommand {
 		d.asked = asked
 		d.keep(asked.blobs...)
@@ -217,7 +237,7 @@ func (d *drive) answer(err error) {
 // commit makes everything pending durable.
 func (d *drive) commit() (ledger.Opened, error) {
 	opened, err := d.attempt.Ledger.Commit(context.WithoutCancel(d.ctx), ledger.Turn{
-		Fence: d.state.Fence(), Commands: d.pending, Blobs: d.blobs, Actor: d.attempt.Actor, Cause: d.attempt.Cause,
+		Fence: d.state.Fence(), Draft: d.draft, Commands: d.pending[d.drafted:], Blobs: d.blobs, Actor: d.attempt.Actor, Cause: d.attempt.Cause,
 	})
 	if err != nil {
 		d.answer(err)
@@ -229,7 +249,7 @@ func (d *drive) commit() (ledger.Opened, error) {
 	for _, step := range d.told {
 		d.observe(step)
 	}
-	d.pending, d.blobs, d.told, d.state = nil, nil, nil, opened.State
+	d.pending, d.draft, d.drafted, d.blobs, d.told, d.state = nil, nil, 0, nil, nil, opened.State
 	return opened, nil
 }
 

@@ -162,11 +162,22 @@ func (l *life) live(ctx context.Context) error {
 
 // turn commits commands together with all that follows from them.
 func (l *life) turn(ctx context.Context, commands []kernel.Command) ([]ledger.Permit, error) {
-	commands, err := fixture.Turn(l.kernel, l.state, commands...)
+	draft, err := l.ledger.Draft(ctx, l.state.Fence())
 	if err != nil {
 		return nil, err
 	}
-	opened, err := l.ledger.Commit(ctx, ledger.Turn{Fence: l.state.Fence(), Commands: commands, Actor: "uid:0"})
+	if err := draft.Add(commands...); err != nil {
+		return nil, err
+	}
+	plan, err := draft.Next()
+	if err != nil {
+		return nil, err
+	}
+	commands = nil
+	for _, in := range plan.Begin {
+		commands = append(commands, kernel.Begin{Intent: in})
+	}
+	opened, err := l.ledger.Commit(ctx, ledger.Turn{Fence: l.state.Fence(), Draft: draft, Commands: commands, Actor: "uid:0"})
 	l.state = opened.State
 	return opened.Permits, err
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/ledger"
 	"github.com/writ-runtime/writ/go/operation"
+	"github.com/writ-runtime/writ/go/projection"
 	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/go/workorder"
 	"github.com/writ-runtime/writ/testing/fixture"
@@ -56,6 +57,10 @@ type machine struct {
 	// to whoever lives then.
 	told, late []message
 
+	// reader stays open through every life, as another process would, and index is its view.
+	reader *sqlite.Store
+	index  *projection.View
+
 	// lives counts the lives that have begun. What one life holds in memory is all below.
 	lives  int
 	store  *store
@@ -90,10 +95,14 @@ func newMachine(t *testing.T, rt *rapid.T, seen map[string]int) *machine {
 		ref: &reference{orders: map[workorder.ID]*orderRef{}, attempts: map[workorder.AttemptID]*attemptRef{}, deliveries: map[string]*deliveryRef{}},
 	}
 	m.live(rt)
+	m.reader, err = sqlite.Open(m.ctx, dir, sqlite.Options{})
+	must(rt, err)
+	m.index = projection.NewView(m.reader, m.kernel.Transitions())
 	return m
 }
 
 func (m *machine) close() {
+	_ = m.reader.Close()
 	_ = m.store.Close()
 	_ = os.RemoveAll(m.dir)
 }

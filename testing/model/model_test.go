@@ -8,6 +8,7 @@
 package model_test
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"os"
@@ -16,8 +17,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/journal"
 	"github.com/writ-runtime/writ/go/kernel"
+	"github.com/writ-runtime/writ/go/projection"
 )
 
 // enough is how many histories come by everything that there is.
@@ -122,6 +125,14 @@ func (m *machine) hold(t *rapid.T) {
 		}
 		m.seen[string(s.Of(kernel.WorkOrderMachine).State)]++
 	}
+	// Whoever follows the journal has the index that reading all of it gives.
+	followed, err := m.index.Index(m.ctx)
+	must(t, err)
+	built, err := projection.Build(m.ctx, m.store, m.kernel.Transitions())
+	must(t, err)
+	if got, want := marshalled(t, followed), marshalled(t, built); !bytes.Equal(got, want) {
+		t.Fatalf("followed, the index is\n%s\nand built anew\n%s", got, want)
+	}
 	c, err := m.ledger.Clock(m.ctx, m.clock.domain)
 	must(t, err)
 	if known := c.At.Version > 0; known != m.ref.clock.known || known && (c.Steady() == m.ref.clock.blocked || c.Last.UnixMilli != m.ref.clock.last) {
@@ -180,6 +191,13 @@ func (m *machine) sound(t *rapid.T) {
 	if extent.Batches != m.ref.recorded {
 		t.Fatalf("the journal has %d turns, %d were recorded", extent.Batches, m.ref.recorded)
 	}
+}
+
+func marshalled(t *rapid.T, x *projection.Index) []byte {
+	t.Helper()
+	b, err := canonical.Marshal(x)
+	must(t, err)
+	return b
 }
 
 func must(t *rapid.T, err error) {

@@ -71,7 +71,7 @@ func (v *verification) stand(s standing) {
 // each1by1 looks for the index rows of every body, and then for rows that no body accounts
 // for: every row that one does was found by key, so that counting is enough.
 func (v *verification) each1by1(identities, events uint64) error {
-	err := eachBatch(v.ctx, v.q, math.MinInt64, math.MaxInt64, func(r *row) error {
+	err := eachBatch(v.ctx, v.q, math.MinInt64, all, func(r *row) error {
 		if r.encoded == nil {
 			return nil
 		}

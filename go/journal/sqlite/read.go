@@ -40,29 +40,16 @@ func (s *Store) Page(ctx context.Context, after uint64, limit int) ([]journal.En
 	after, limit = min(after, canonical.MaxInteger), min(max(limit, 0), maxPage)
 	var entries []journal.Entry
 	err := s.snapshot(ctx, "reading a page", func(q querier) error {
-		if limit == 0 {
-			return nil
-		}
-		err := eachBatch(ctx, q, int64(after)+1, canonical.MaxInteger, func(r *row) error {
+		return eachBatch(ctx, q, int64(after)+1, int64(limit), func(r *row) error {
 			e, err := r.entry()
-			if err != nil {
-				return err
+			if err == nil {
+				entries = append(entries, e)
 			}
-			if entries = append(entries, e); len(entries) == limit {
-				return errEnough
-			}
-			return nil
+			return err
 		})
-		if errors.Is(err, errEnough) {
-			return nil
-		}
-		return err
 	})
 	return entries, err
 }
-
-// errEnough ends a walk whose caller has what it came for.
-var errEnough = errors.New("enough")
 
 // Events returns every event of a subject in order, with the sequence of its batch.
 func (s *Store) Events(ctx context.Context, subject lifecycle.Subject) ([]journal.Recorded, error) {

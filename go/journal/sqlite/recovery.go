@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -237,7 +236,7 @@ func (r *Recovery) copyBlobs(ctx context.Context, q querier, d *drafting) error 
 // look finds whom the left-out batches are about, as far as they can be read.
 func (r *Recovery) look(ctx context.Context, q querier) error {
 	named := map[lifecycle.Subject]bool{}
-	err := eachBatch(ctx, q, int64(r.Extent.Intact)+1, math.MaxInt64, func(row *row) error {
+	err := eachBatch(ctx, q, int64(r.Extent.Intact)+1, all, func(row *row) error {
 		if row.encoded == nil {
 			return nil
 		}

@@ -146,7 +146,7 @@ func (v *verification) batches() error {
 		v.extent.Head, v.extent.Events = canonical.DigestFromBytes(head), v.events.rows
 		v.extent.Intact, v.extent.IntactHead = proof.intact, canonical.DigestFromBytes(proof.proven)
 	}()
-	return eachBatch(v.ctx, v.q, math.MinInt64, math.MaxInt64, func(r *row) error {
+	return eachBatch(v.ctx, v.q, math.MinInt64, all, func(r *row) error {
 		after, damage := r.check(head, want)
 		if damage != nil {
 			v.report(*damage)
