@@ -189,7 +189,7 @@ func (a *Admission) prepare(ctx context.Context, o *order, before kernel.State, 
 		return nil, a.abandon(ctx, state, accepted, err)
 	}
 	return &Admitted{
-		State: state, Bundle: bundle, Activate: kernel.Activate{Bundle: bundle, NowUnixMilli: a.Ledger.Now().UnixMilli},
+		State: state, Bundle: bundle, Activate: kernel.Activate{Bundle: bundle, Now: a.Ledger.Now()},
 		Blobs: blobs, Decision: record, Provider: o.provider, Sources: o.sources, Schema: o.schema,
 	}, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/writ-runtime/writ/go/ledger"
 	"github.com/writ-runtime/writ/go/pin"
 	"github.com/writ-runtime/writ/go/policy"
+	"github.com/writ-runtime/writ/go/protocol"
 )
 
 // classification names the rules by which a result is classified: what an attempt's
@@ -44,6 +45,7 @@ func (a *Admission) compile(o *order, s kernel.State, r policy.Record, decision 
 		Ceilings:                   o.ceilings(),
 		Checkpoint:                 o.checkpoint,
 		StartsFrom:                 o.from,
+		LeaseMillis:                leaseMillis(o.manifest.Limits, o.inputs),
 		CancellationDeadlineMillis: o.order.CancellationDeadlineMillis,
 		Reconciliation:             attemptbundle.Reconciliation{Tries: defaultTries, DeadlineMillis: 3 * defaultCancelMillis},
 		Classification:             classification,
@@ -59,6 +61,22 @@ func (a *Admission) compile(o *order, s kernel.State, r policy.Record, decision 
 		b.Reconciliation = attemptbundle.Reconciliation{Tries: rec.Tries, DeadlineMillis: rec.DeadlineMillis}
 	}
 	return b
+}
+
+// The length of a lease, in milliseconds: what an adapter may take that has to be started anew,
+// and a pace for the bytes that are copied in and out; and the longest that there is.
+const (
+	leaseBase    = 2 * 60 * 1000
+	leasePerMiB  = 1000
+	leaseLongest = 24 * 60 * 60 * 1000
+)
+
+// leaseMillis is how long a lease is: longer than any step takes that a supervisor cannot look
+// into. What the tool takes does not count: it is asked after all the while.
+func leaseMillis(l attemptbundle.Limits, inputs protocol.InputManifest) int64 {
+	_, in := inputs.Totals()
+	mib := (in>>20 + l.DiskBytes>>20) + 2
+	return min(leaseBase+min(mib, leaseLongest/leasePerMiB)*leasePerMiB, leaseLongest)
 }
 
 func pinned(e pin.Entry) attemptbundle.Pin {

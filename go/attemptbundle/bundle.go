@@ -55,6 +55,9 @@ type Bundle struct {
 	// StartsFrom is the validated checkpoint that the attempt starts from, nil for none.
 	StartsFrom *StartingPoint `json:"starts_from"`
 
+	// LeaseMillis is how long a lease of the attempt is, from its activation and from each
+	// renewal.
+	LeaseMillis                int64            `json:"lease_ms"`
 	CancellationDeadlineMillis int64            `json:"cancellation_deadline_ms"`
 	Reconciliation             Reconciliation   `json:"reconciliation"`
 	Classification             string           `json:"result_classification"`

@@ -82,6 +82,7 @@ func check(b *Bundle) error {
 		{"environment.limits.stdout_bytes", l.StdoutBytes},
 		{"outputs.policy.max_count", int64(b.Outputs.Policy.MaxCount)}, {"outputs.policy.max_bytes", b.Outputs.Policy.MaxBytes},
 		{"fence.generation", int64(b.Fence.Generation)}, {"reservation.expires_unix_ms", b.Reservation.ExpiresUnixMilli},
+		{"lease_ms", b.LeaseMillis},
 	} {
 		if n.value <= 0 {
 			return refuse(reason.BundleUnbounded, n.field, "is not bounded", "give it a positive number")

@@ -5,6 +5,7 @@ package dispatcher
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/writ-runtime/writ/go/admission"
 	"github.com/writ-runtime/writ/go/environment"
@@ -30,6 +31,10 @@ type Dispatcher struct {
 	Admission *admission.Admission
 	// Desk decides what was received and not decided yet; nil decides nothing.
 	Desk *ingress.Desk
+	// Revoked is told of each attempt whose lease ran out, once that is recorded; nil for nobody.
+	Revoked func(workorder.AttemptID)
+	// After is closed, or sent to, once so much time has passed; nil is that of the machine.
+	After func(time.Duration) <-chan time.Time
 	// Shadow is where what was accepted in the shadow namespace goes.
 	Shadow *outbox.Shadow
 }
@@ -89,7 +94,13 @@ func (d *Dispatcher) closeAll(ctx context.Context, index *projection.Index, acce
 // close brings one attempt to its end, turn by turn.
 func (d *Dispatcher) close(ctx context.Context, id workorder.AttemptID, accepted ingress.Accepted) (Closed, error) {
 	s, err := d.Ledger.State(ctx, id)
-	if err != nil {
+	if err == nil && s.Of(kernel.AttemptMachine).State == "reserved" {
+		if closed, over, err := d.Expire(ctx, id, accepted); over || err != nil {
+			return closed, err
+		}
+	}
+	defer d.Ledger.Alone(id)()
+	if s, err = d.Ledger.State(ctx, id); err != nil {
 		return Closed{}, err
 	}
 	if s.Of(kernel.AttemptMachine).State == "reserved" {
@@ -100,12 +111,18 @@ func (d *Dispatcher) close(ctx context.Context, id workorder.AttemptID, accepted
 		s, err = d.Ledger.State(ctx, id)
 		return Closed{Attempt: id, State: s}, err
 	}
-	r := &recovery{dispatcher: d, state: s, accepted: accepted}
+	return d.recover(ctx, s, accepted, func() {}, kernel.Fence{Why: supervisorGone})
+}
+
+// recover closes an activated attempt; first is what is recorded before, unless it is closed
+// already, and fenced is told once that is durable. Preconditions: the attempt is held alone.
+func (d *Dispatcher) recover(ctx context.Context, s kernel.State, accepted ingress.Accepted, fenced func(), first ...kernel.Command) (_ Closed, err error) {
+	r := &recovery{dispatcher: d, state: s, accepted: accepted, fenced: fenced}
 	if r.provider, err = d.Providers.Find(s.Bundle.Bundle().Environment.Provider.Name); err != nil {
-		return Closed{Attempt: id, State: s, Waits: err.Error()}, nil
+		return Closed{Attempt: s.Attempt, State: s, Waits: err.Error()}, nil
 	}
-	waits, err := r.run(ctx)
-	return Closed{Attempt: id, State: r.state, Waits: waits}, err
+	waits, err := r.run(ctx, first)
+	return Closed{Attempt: s.Attempt, State: r.state, Waits: waits}, err
 }
 
 // recovery closes one activated attempt.
@@ -114,17 +131,19 @@ type recovery struct {
 	provider   environment.Provider
 	state      kernel.State
 	accepted   ingress.Accepted
+	fenced     func()
 }
 
 // maxTurns bounds a recovery: each turn makes progress, so none needs more.
 const maxTurns = 64
 
-func (r *recovery) run(ctx context.Context) (waits string, err error) {
+func (r *recovery) run(ctx context.Context, first []kernel.Command) (waits string, err error) {
 	k := r.dispatcher.Ledger.Kernel()
 	if !k.Closed(r.state) {
-		if err := r.commit(ctx, kernel.Fence{Why: supervisorGone}); err != nil {
+		if err := r.commit(ctx, first...); err != nil {
 			return "", err
 		}
+		r.fenced()
 	}
 	for range maxTurns {
 		plan, err := k.Next(r.state)

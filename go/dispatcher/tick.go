@@ -91,7 +91,18 @@ func (d *Dispatcher) attempt(ctx context.Context, index *projection.Index, accep
 func (d *Dispatcher) step(ctx context.Context, index *projection.Index, o projection.Order, accepted ingress.Accepted, carry Carry) (Step, error) {
 	a := index.Attempt(o.Last)
 	if a != nil && !d.Ledger.Kernel().Transitions().Latest(kernel.AttemptMachine).Terminal(a.State) {
-		return Step{Attempt: o.Last, Waits: "its attempt, which is " + string(a.State)}, nil
+		closed, over, err := d.Expire(ctx, o.Last, accepted)
+		switch {
+		case err != nil:
+			return Step{Attempt: o.Last}, err
+		case !over && closed.Waits != "":
+			return Step{Attempt: o.Last, Waits: closed.Waits}, nil
+		case !over:
+			return Step{Attempt: o.Last, Waits: "its attempt, which is " + string(a.State)}, nil
+		case closed.State.Bundle != nil || d.Ledger.Kernel().OrderClosed(closed.State):
+			return Step{Attempt: o.Last, State: closed.State, Waits: closed.Waits}, nil
+		}
+		// Its reservation ran out, and nothing had begun: the next attempt follows at once.
 	}
 	if o.Doubted && o.State != "unknown_terminal" {
 		return Step{Waits: "a person: turns were left out when the journal was recovered, and what became of it may stand in them (`writ command --help`: resume-work)"}, nil
@@ -120,7 +131,7 @@ func (d *Dispatcher) step(ctx context.Context, index *projection.Index, o projec
 		case err != nil:
 			return Step{}, err
 		case !clock.Steady():
-			return Step{Waits: fmt.Sprintf("a person: the clock %s went back or jumped, and is blocked at event %d", clock.Domain, clock.At.Version)}, nil
+			return Step{Waits: blockedClock(clock)}, nil
 		}
 	case "blocked_budget":
 		if wait, err := d.blocked(ctx, o, accepted); wait != "" || err != nil {
@@ -157,19 +168,13 @@ func (d *Dispatcher) blocked(ctx context.Context, o projection.Order, accepted i
 // observe records a reading of the host's clock, and returns the clock as it then stands. seen
 // is one that is recorded with what waits for it.
 func (d *Dispatcher) observe(ctx context.Context, accepted ingress.Accepted, seen lifecycle.Observation) (kernel.Clock, error) {
-	now := d.Ledger.Now()
-	clock, err := d.Ledger.Clock(ctx, now.Domain)
+	clock, err := d.Ledger.Clock(ctx, d.Ledger.Now().Domain)
 	if err != nil {
 		return kernel.Clock{}, err
 	}
-	err = d.Ledger.CommitClock(context.WithoutCancel(ctx), clock, ledger.Turn{
-		Commands: []kernel.Command{kernel.ObserveClock{Clock: clock, Now: now, Seen: seen}}, Blobs: []journal.Blob{accepted.Blob},
-		Actor: accepted.Receipt.Principal, Cause: accepted.Receipt.ID,
+	return d.Ledger.Observe(context.WithoutCancel(ctx), clock, seen, ledger.Turn{
+		Blobs: []journal.Blob{accepted.Blob}, Actor: accepted.Receipt.Principal, Cause: accepted.Receipt.ID,
 	})
-	if err != nil {
-		return kernel.Clock{}, err
-	}
-	return d.Ledger.Clock(ctx, now.Domain)
 }
 
 // depend records why a work order cannot be attempted, and says so.

@@ -46,10 +46,11 @@ func (h *Host) CarryOut(ctx context.Context, a *admission.Admitted, accepted ing
 		Executor: h.adapter(context.WithoutCancel(ctx), a.Bundle, fence), Schema: a.Schema, Validate: schema.ValidateResult,
 		Actor: accepted.Receipt.Principal, Cause: accepted.Receipt.ID, Observe: w.Step, Log: w.Log,
 	}
-	state, err := attempt.Run(ctx, a.State)
+	d := h.dispatcher()
+	state, err := d.Supervise(ctx, a.State.Attempt, accepted, func() (kernel.State, error) { return attempt.Run(ctx, a.State) })
 	var doubt *ledger.InDoubtError
 	if err != nil && !errors.As(err, &doubt) && state.Bundle == nil {
-		return state, errors.Join(err, admission.Abandon(ctx, h.Ledger, a.State, accepted, workorder.Failed, err))
+		return d.Unactivated(ctx, state.Attempt, accepted, err)
 	}
 	if err != nil {
 		return state, fmt.Errorf("carry out %s: %w", a.State.Attempt, err)
@@ -59,7 +60,7 @@ func (h *Host) CarryOut(ctx context.Context, a *admission.Admitted, accepted ing
 	}
 	// A request to stop is one to stop the work. What was accepted leaves all the same: a
 	// person who does not want it withdraws it.
-	state, sent, err := h.dispatcher().Send(context.WithoutCancel(ctx), state.Attempt, accepted)
+	state, sent, err := d.Send(context.WithoutCancel(ctx), state.Attempt, accepted)
 	w.tell(sent)
 	return state, err
 }
@@ -113,6 +114,18 @@ func (h *Host) ask(_ context.Context, id workorder.AttemptID, commands []kernel.
 	return true, asked.Err()
 }
 
+// errRevoked ends the context of an attempt whose lease ran out.
+var errRevoked = errors.New(supervisor.Silent)
+
+// revoke ends what this process still does for an attempt whose lease ran out.
+func (h *Host) revoke(id workorder.AttemptID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if r, ok := h.running[id]; ok {
+		r.cancel(errRevoked)
+	}
+}
+
 // Reconcile closes what an earlier life left open, and sends what it left unsent.
 func (h *Host) Reconcile(ctx context.Context, w Watch) ([]dispatcher.Closed, error) {
 	accepted, err := h.Accept(ingress.Reconcile, nil)
@@ -136,9 +149,9 @@ func (h *Host) Tick(ctx context.Context, accepted ingress.Accepted, w Watch) ([]
 	return h.dispatcher().Tick(ctx, accepted, h.carry(w))
 }
 
-// Expire removes what was kept of environments and whose time is over.
-func (h *Host) Expire(ctx context.Context, accepted ingress.Accepted) ([]dispatcher.Expired, error) {
-	return h.dispatcher().Expire(ctx, accepted)
+// ExpireRetentions removes what was kept of environments and whose time is over.
+func (h *Host) ExpireRetentions(ctx context.Context, accepted ingress.Accepted) ([]dispatcher.Expired, error) {
+	return h.dispatcher().ExpireRetentions(ctx, accepted)
 }
 
 // Attempt makes the next attempt at one work order.
@@ -156,5 +169,7 @@ func (h *Host) carry(w Watch) dispatcher.Carry {
 }
 
 func (h *Host) dispatcher() *dispatcher.Dispatcher {
-	return &dispatcher.Dispatcher{Ledger: h.Ledger, Index: h.index, Providers: h.providers, Admission: h.Admission, Desk: h.desk, Shadow: h.shadow}
+	return &dispatcher.Dispatcher{
+		Ledger: h.Ledger, Index: h.index, Providers: h.providers, Admission: h.Admission, Desk: h.desk, Shadow: h.shadow, Revoked: h.revoke,
+	}
 }

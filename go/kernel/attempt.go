@@ -6,6 +6,7 @@ import (
 	"github.com/writ-runtime/writ/go/attemptbundle"
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/capability"
+	"github.com/writ-runtime/writ/go/lifecycle"
 	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/protocol"
 	"github.com/writ-runtime/writ/go/reason"
@@ -66,20 +67,23 @@ type Born struct {
 // order is ready by the policy decision that the bundle names.
 type Activate struct {
 	Bundle *attemptbundle.Compiled
-	// NowUnixMilli is the clock observation of the batch.
-	NowUnixMilli int64
+	// Now is the clock observation of the batch: the lease begins with it.
+	Now lifecycle.Observation
+	// Clock is how many events the clock has.
+	Clock uint64
 }
 
 // Activated is the body of attempt.leased.
 type Activated struct {
 	Descriptor workorder.Descriptor `json:"descriptor"`
+	Lease      Lease                `json:"lease"`
 	// Bundle is the attempt bundle itself, so that the journal alone can rebuild it.
 	Bundle canonical.Raw `json:"bundle"`
 }
 
 func (c Activate) decide(d *decision) error {
 	b := c.Bundle.Bundle()
-	if err := d.checkActivation(b, c.NowUnixMilli); err != nil {
+	if err := d.checkActivation(b, c.Now.UnixMilli); err != nil {
 		return err
 	}
 	reservation, err := canonical.DigestOf(d.state.Reserved)
@@ -107,7 +111,7 @@ func (c Activate) decide(d *decision) error {
 	if err := d.of("reservation.consumed", descriptor, receipt); err != nil {
 		return err
 	}
-	if err := d.of("attempt.leased", Activated{descriptor, canonical.Raw(c.Bundle.Bytes())}, receipt); err != nil {
+	if err := d.of("attempt.leased", Activated{descriptor, newLease(c.Now, c.Clock, b.LeaseMillis), canonical.Raw(c.Bundle.Bytes())}, receipt); err != nil {
 		return err
 	}
 	return d.of("environment.requested", Requested{
@@ -123,7 +127,7 @@ func (d *decision) checkActivation(b *attemptbundle.Bundle, now int64) error {
 	}
 	if now >= r.ExpiresUnixMilli {
 		return reason.New(reason.BundleExpired, "the preparation of the attempt took longer than its reservation allows",
-			string(r.ID), "submit the work order again")
+			string(r.ID), "let the next tick make another attempt: nothing had begun")
 	}
 	want, err := canonical.DigestOf(r)
 	if err != nil {
@@ -289,8 +293,10 @@ func (d *decision) reduceResult(result canonical.Digest) error {
 // Fence raises the fence of an attempt whose supervisor is gone, so that no answer to
 // it can move anything any more, and opens its reconciliation.
 type Fence struct {
-	// Why says how the loss was noticed.
-	Why string
+	// Why says how the loss was noticed, Code how the attempt is called then; attempt.lost if it
+	// is empty.
+	Why  string
+	Code reason.Code
 }
 
 // Fenced is the body of attempt.fenced.
@@ -313,5 +319,9 @@ func (c Fence) decide(d *decision) error {
 			return err
 		}
 	}
-	return d.lose(Failure{Conclusion: workorder.Lost, Code: reason.AttemptLost, Detail: c.Why})
+	code := c.Code
+	if code == "" {
+		code = reason.AttemptLost
+	}
+	return d.lose(Failure{Conclusion: workorder.Lost, Code: code, Detail: c.Why})
 }

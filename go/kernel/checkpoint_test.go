@@ -37,7 +37,7 @@ func (l *life) taking() operation.Intent {
 	l.t.Helper()
 	r := fixture.Reserved(l.t, l.kernel)
 	l.do(fixture.Submit(), kernel.Reserve{Reservation: r})
-	l.do(kernel.Activate{Bundle: fixture.Bundle(l.t, l.kernel, r, takingCheckpoints), NowUnixMilli: fixture.Now})
+	l.do(kernel.Activate{Bundle: fixture.Bundle(l.t, l.kernel, r, takingCheckpoints), Now: fixture.At(0)})
 	in := l.begin(operation.Provision, operation.Materialize, operation.Prepare)
 	l.do(l.applied(in[0]), l.attest(), l.applied(in[1]), l.applied(in[2]))
 	in = l.begin(operation.Start, operation.Launch)
@@ -424,11 +424,11 @@ func TestAnAttemptStartsFromTheNewestValidatedCheckpoint(t *testing.T) {
 			fresh := newLife(t)
 			fresh.events = append([]lifecycle.Event(nil), l.events...)
 			bundle := fresh.secondAttempt(change)
-			fresh.refused(reason.BundleDigestMismatch, kernel.Activate{Bundle: bundle, NowUnixMilli: fixture.Now})
+			fresh.refused(reason.BundleDigestMismatch, kernel.Activate{Bundle: bundle, Now: fixture.At(0)})
 		})
 	}
 	bundle := l.secondAttempt(startingFrom(newest))
-	l.do(kernel.Activate{Bundle: bundle, NowUnixMilli: fixture.Now})
+	l.do(kernel.Activate{Bundle: bundle, Now: fixture.At(0)})
 	l.want(kernel.AttemptMachine, "leased")
 
 	// Its own checkpoints have to stand further than the one it started from.
@@ -458,8 +458,8 @@ func TestAnotherToolStartsFromNothing(t *testing.T) {
 	refused := newLife(t)
 	refused.events = append([]lifecycle.Event(nil), l.events...)
 	bundle := refused.secondAttempt(func(b *attemptbundle.Bundle) { another(b); startingFrom(newest)(b) })
-	refused.refused(reason.BundleDigestMismatch, kernel.Activate{Bundle: bundle, NowUnixMilli: fixture.Now})
-	l.do(kernel.Activate{Bundle: l.secondAttempt(another), NowUnixMilli: fixture.Now})
+	refused.refused(reason.BundleDigestMismatch, kernel.Activate{Bundle: bundle, Now: fixture.At(0)})
+	l.do(kernel.Activate{Bundle: l.secondAttempt(another), Now: fixture.At(0)})
 }
 
 // Whatever is done to one honest proposal, in one place or in many, nothing starts from it;

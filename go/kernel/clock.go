@@ -32,14 +32,16 @@ type Clock struct {
 	// From is the reading from which on a person said that it counts, Disowned the newest of
 	// those before that one of which is wrong; both are zero if nobody had to say so.
 	From, Disowned lifecycle.Observation
+	// Reconciled is the number of the event by which a person said so last, 0 for none.
+	Reconciled uint64
 }
 
 // Due is the reading at which a pause is over. A pause that was measured from a reading that
 // a person disowned since begins where the clock counts again.
 func (c Clock) Due(w RetryWait) lifecycle.Observation { return c.due(w.Begun(), w.NotBefore) }
 
-// Ends is the reading at which the time of what is kept is over, as Due is that of a pause.
-func (c Clock) Ends(r protocol.Retention) lifecycle.Observation { return c.due(r.At, r.Until) }
+// KeptUntil is the reading at which the time of what is kept is over, as Due is that of a pause.
+func (c Clock) KeptUntil(r protocol.Retention) lifecycle.Observation { return c.due(r.At, r.Until) }
 
 func (c Clock) due(begun, at lifecycle.Observation) lifecycle.Observation {
 	if c.disowns(begun) {
@@ -70,6 +72,23 @@ func (c Clock) Stale(now lifecycle.Observation) bool {
 	return c.At.Version > 0 && now.Domain == c.Domain && now.UnixMilli-c.Last.UnixMilli > stale
 }
 
+// Plausible reports whether a reading may be counted with, on a clock that is not blocked: it
+// is neither before what was read already nor implausibly far ahead of it. seen is a reading
+// that is recorded elsewhere.
+func (c Clock) Plausible(now, seen lifecycle.Observation) bool {
+	last, known := c.newest(seen)
+	return c.At.State != "blocked" && !c.WentBack(now, seen) && (!known || now.UnixMilli-last.UnixMilli <= maxJump)
+}
+
+// newest is the newest reading that counts, its own or one that is recorded elsewhere; false
+// for none.
+func (c Clock) newest(seen lifecycle.Observation) (lifecycle.Observation, bool) {
+	if seen.Domain == c.Domain && !c.disowns(seen) && (c.At.Version == 0 || seen.UnixMilli > c.Last.UnixMilli) {
+		return seen, true
+	}
+	return c.Last, c.At.Version > 0
+}
+
 // Steady reports whether the clock's newest reading may be counted with.
 func (c Clock) Steady() bool { return c.At.State == "steady" }
 
@@ -93,7 +112,7 @@ func (k Kernel) ReduceClock(c Clock, e lifecycle.Event) (Clock, error) {
 	case "clock.reconciled":
 		var r ClockReconciliation
 		err = canonical.Decode(e.Body, &r)
-		c.Last, c.From = r.From, r.From
+		c.Last, c.From, c.Reconciled = r.From, r.From, e.Version
 	}
 	return c, err
 }
@@ -123,15 +142,12 @@ func (c ObserveClock) decide(d *decision) error {
 	if err != nil {
 		return err
 	}
-	last := c.Clock.Last
-	if c.Seen.Domain == c.Clock.Domain && !c.Clock.disowns(c.Seen) && c.Seen.UnixMilli > last.UnixMilli {
-		last = c.Seen
-	}
-	gone := c.Now.UnixMilli - c.Clock.Last.UnixMilli
+	last, known := c.Clock.newest(c.Seen)
+	back := c.Clock.WentBack(c.Now, c.Seen)
 	switch {
 	case c.Clock.At.State == "blocked":
 		return nil // It was recorded why, and a person looks at it.
-	case c.Clock.WentBack(c.Now, c.Seen):
+	case back || known && c.Now.UnixMilli-last.UnixMilli > maxJump:
 		if c.Clock.At.Version == 0 {
 			seen, err := report("ClockObservation", last)
 			if err != nil {
@@ -141,12 +157,13 @@ func (c ObserveClock) decide(d *decision) error {
 				return err
 			}
 		}
-		return d.emit(c.Clock.Subject(), "clock.stepped_back", ClockBlock{c.Now, last, reason.ClockSteppedBack}, g)
+		if back {
+			return d.emit(c.Clock.Subject(), "clock.stepped_back", ClockBlock{c.Now, last, reason.ClockSteppedBack}, g)
+		}
+		return d.emit(c.Clock.Subject(), "clock.jumped", ClockBlock{c.Now, last, reason.ClockJumped}, g)
 	case c.Clock.At.Version == 0:
 		return d.emit(c.Clock.Subject(), "clock.observed", c.Now, g)
-	case gone > maxJump:
-		return d.emit(c.Clock.Subject(), "clock.jumped", ClockBlock{c.Now, c.Clock.Last, reason.ClockJumped}, g)
-	case gone <= 0:
+	case c.Now.UnixMilli <= c.Clock.Last.UnixMilli:
 		return nil
 	}
 	return d.emit(c.Clock.Subject(), "clock.advanced", c.Now, g)

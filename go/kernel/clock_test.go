@@ -125,3 +125,40 @@ func TestAPauseOnAClockThatWasWrong(t *testing.T) {
 		})
 	}
 }
+
+// The first reading of a clock is held against what is recorded elsewhere of it, as a later one
+// is against those before: one far ahead of a lease would end it.
+func TestAClockIsHeldAgainstWhatIsRecordedElsewhere(t *testing.T) {
+	at := func(after time.Duration) lifecycle.Observation {
+		return lifecycle.Observation{Domain: "host", UnixMilli: fixture.Now + after.Milliseconds()}
+	}
+	const day = 24 * time.Hour
+	for name, test := range map[string]struct {
+		known, now time.Duration // known is the last reading of the clock itself, 0 for none
+		state      lifecycle.State
+	}{
+		"soon":                            {0, day, "steady"},
+		"far ahead":                       {0, 91 * day, "blocked"},
+		"back":                            {0, -day, "blocked"},
+		"far ahead of itself, not of it":  {-80 * day, 20 * day, "steady"},
+		"far ahead of both":               {-80 * day, 91 * day, "blocked"},
+		"back from it, ahead of its last": {-80 * day, -day, "blocked"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &clock{t: t, kernel: fixture.Kernel(t), clock: kernel.Clock{Domain: "host"}}
+			if test.known != 0 {
+				c.read(test.known)
+			}
+			if plausible := c.clock.Plausible(at(test.now), at(0)); plausible != (test.state == "steady") {
+				t.Errorf("plausible: %v", plausible)
+			}
+			c.do(kernel.ObserveClock{Clock: c.clock, Now: at(test.now), Seen: at(0)})
+			if c.clock.At.State != test.state {
+				t.Errorf("the clock is %+v", c.clock)
+			}
+			if test.state == "blocked" && c.clock.Disowned.UnixMilli < fixture.Now {
+				t.Errorf("what is recorded elsewhere is not disowned: %+v", c.clock)
+			}
+		})
+	}
+}

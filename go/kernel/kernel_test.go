@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/writ-runtime/writ/go/attemptbundle"
 	"github.com/writ-runtime/writ/go/attestation"
@@ -195,7 +196,7 @@ func (l *life) reserve() *attemptbundle.Compiled {
 }
 
 func (l *life) activate() {
-	l.do(kernel.Activate{Bundle: l.reserve(), NowUnixMilli: fixture.Now})
+	l.do(kernel.Activate{Bundle: l.reserve(), Now: fixture.At(0)})
 }
 
 func (l *life) attest() kernel.Attest {
@@ -224,7 +225,7 @@ func (l *life) running() []operation.Intent {
 // launch drives a reserved attempt until its workload has been launched.
 func (l *life) launch() []operation.Intent {
 	l.t.Helper()
-	l.do(kernel.Activate{Bundle: fixture.Bundle(l.t, l.kernel, l.state.Reserved, l.change), NowUnixMilli: fixture.Now})
+	l.do(kernel.Activate{Bundle: fixture.Bundle(l.t, l.kernel, l.state.Reserved, l.change), Now: fixture.At(0)})
 	l.prepare()
 	return l.begin(operation.Start, operation.Launch)
 }
@@ -354,7 +355,7 @@ func TestActivationHoldsTheBundleAgainstTheReservation(t *testing.T) {
 			l := newLife(t)
 			l.reserve()
 			l.refused(reason.BundleDigestMismatch, kernel.Activate{
-				Bundle: fixture.Bundle(t, l.kernel, l.state.Reserved, change), NowUnixMilli: fixture.Now,
+				Bundle: fixture.Bundle(t, l.kernel, l.state.Reserved, change), Now: fixture.At(0),
 			})
 		})
 	}
@@ -362,17 +363,17 @@ func TestActivationHoldsTheBundleAgainstTheReservation(t *testing.T) {
 		l := newLife(t)
 		l.reserve()
 		b := fixture.Bundle(t, l.kernel, l.state.Reserved, func(b *attemptbundle.Bundle) { b.Cause.ExpectedVersion++ })
-		l.refused(reason.KernelStaleFence, kernel.Activate{Bundle: b, NowUnixMilli: fixture.Now})
+		l.refused(reason.KernelStaleFence, kernel.Activate{Bundle: b, Now: fixture.At(0)})
 	})
 	t.Run("expired", func(t *testing.T) {
 		l := newLife(t)
-		l.refused(reason.BundleExpired, kernel.Activate{Bundle: l.reserve(), NowUnixMilli: fixture.Expires})
+		l.refused(reason.BundleExpired, kernel.Activate{Bundle: l.reserve(), Now: fixture.At(time.Minute)})
 	})
 	t.Run("twice", func(t *testing.T) {
 		l := newLife(t)
 		l.activate()
 		b := fixture.Bundle(t, l.kernel, l.state.Reserved, nil)
-		l.refused(reason.KernelWrongState, kernel.Activate{Bundle: b, NowUnixMilli: fixture.Now})
+		l.refused(reason.KernelWrongState, kernel.Activate{Bundle: b, Now: fixture.At(0)})
 	})
 }
 
@@ -790,7 +791,7 @@ func TestRetriesEnd(t *testing.T) {
 	l.lost(kernel.Retry{At: at})
 	l.want(kernel.WorkOrderMachine, "retry_wait")
 	l.do(kernel.RetryReady{Clock: steady(l.state.Retry.NotBefore)})
-	l.do(kernel.Activate{Bundle: l.again(), NowUnixMilli: fixture.Now})
+	l.do(kernel.Activate{Bundle: l.again(), Now: fixture.At(0)})
 	l.do(kernel.Fence{Why: "its supervisor ended"}, kernel.Reconciled{
 		Found: protocol.EnvironmentReconciliation{Resource: l.state.Resource, Gone: true}, Retry: kernel.Retry{At: at},
 	})

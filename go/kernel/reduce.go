@@ -164,7 +164,9 @@ func (k Kernel) absorb(s *State, e lifecycle.Event, body any) error {
 				fmt.Sprintf("the descriptor names bundle %s, the bundle is %s", a.Descriptor.Bundle, bundle.Digest()),
 				string(e.Subject), "run `writ verify` and keep the state folder as it is")
 		}
-		s.Bundle = bundle
+		s.Bundle, s.Lease = bundle, a.Lease
+	case "attempt.lease_renewed":
+		return into(body, e.Body, &s.Lease)
 	case "environment.requested":
 		var r Requested
 		if err := into(body, e.Body, &r); err != nil {

@@ -325,7 +325,7 @@ func TestAnAttemptIsNotFreedOfItsObligation(t *testing.T) {
 func TestANewerProjectorIsRefused(t *testing.T) {
 	l := newLife(t)
 	l.kernel = replaced(t, `"environment.requested"`, `"projector": 1`, `"projector": 2`)
-	l.refused(reason.ProjectionNewerVersion, kernel.Activate{Bundle: l.reserve(), NowUnixMilli: fixture.Now})
+	l.refused(reason.ProjectionNewerVersion, kernel.Activate{Bundle: l.reserve(), Now: fixture.At(0)})
 }
 
 // ambiguous has launched something of a class that nobody can ask about, and lost the answer.

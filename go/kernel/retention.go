@@ -39,13 +39,13 @@ func (s State) retention(w want) protocol.RetentionParameters {
 	return p
 }
 
-// Expire asks for the removal of what is kept, once its time is over by a clock whose newest
+// ExpireRetention asks for the removal of what is kept, once its time is over by a clock whose newest
 // reading is recorded and counts. What is durable afterwards is its intent.
-type Expire struct {
+type ExpireRetention struct {
 	Clock Clock
 }
 
-func (c Expire) decide(d *decision) error {
+func (c ExpireRetention) decide(d *decision) error {
 	if !c.Clock.Steady() {
 		return reason.New(reason.ClockBlocked, "nothing expires on a clock that went back or jumped", c.Clock.Domain,
 			"look at the clock, and reconcile it: `writ command --help`")
@@ -54,7 +54,7 @@ func (c Expire) decide(d *decision) error {
 	switch {
 	case r == nil || r.Expired != nil:
 		return wrongState(string(d.state.Attempt), "nothing is kept of the attempt, or it is being removed already")
-	case !c.Clock.Last.Reached(c.Clock.Ends(r.Retention)):
+	case !c.Clock.Last.Reached(c.Clock.KeptUntil(r.Retention)):
 		return wrongState(string(d.state.Attempt), fmt.Sprintf("what is kept of the attempt is kept until %d of the clock %s", r.Until.UnixMilli, r.Until.Domain))
 	}
 	in, err := d.kernel.order(d.state, want{operation.Destroy, protocol.RetentionPurpose})

@@ -65,7 +65,7 @@ func (l *life) retained() {
 // expire begins the removal of what is kept, a week later.
 func (l *life) expire() operation.Intent {
 	l.t.Helper()
-	return l.do(kernel.Expire{Clock: steady(retention().Until)}).Begun[0]
+	return l.do(kernel.ExpireRetention{Clock: steady(retention().Until)}).Begun[0]
 }
 
 // policy is the retention policy that an intent of the attempt was recorded with.
@@ -183,16 +183,16 @@ func TestWhatIsKeptExpiresOnce(t *testing.T) {
 	l := newLife(t)
 	destroy := l.failed()
 	end := retention().Until
-	l.refused(reason.KernelWrongState, kernel.Expire{Clock: steady(end)}) // Nothing is kept yet.
+	l.refused(reason.KernelWrongState, kernel.ExpireRetention{Clock: steady(end)}) // Nothing is kept yet.
 	l.do(l.kept(destroy))
 	early := lifecycle.Observation{Domain: end.Domain, UnixMilli: end.UnixMilli - 1}
-	l.refused(reason.KernelWrongState, kernel.Expire{Clock: steady(early)})
-	l.refused(reason.KernelWrongState, kernel.Expire{Clock: steady(lifecycle.Observation{Domain: "other", UnixMilli: end.UnixMilli})})
+	l.refused(reason.KernelWrongState, kernel.ExpireRetention{Clock: steady(early)})
+	l.refused(reason.KernelWrongState, kernel.ExpireRetention{Clock: steady(lifecycle.Observation{Domain: "other", UnixMilli: end.UnixMilli})})
 	blocked := steady(end)
 	blocked.At.State = "blocked"
-	l.refused(reason.ClockBlocked, kernel.Expire{Clock: blocked})
+	l.refused(reason.ClockBlocked, kernel.ExpireRetention{Clock: blocked})
 
-	d := l.do(kernel.Expire{Clock: steady(end)})
+	d := l.do(kernel.ExpireRetention{Clock: steady(end)})
 	if len(d.Begun) != 1 {
 		t.Fatalf("begun are %+v", d.Begun)
 	}
@@ -207,7 +207,7 @@ func TestWhatIsKeptExpiresOnce(t *testing.T) {
 	if kept := l.state.Retained; kept.Expired == nil || *kept.Expired != end || kept.Ended {
 		t.Errorf("kept is %+v", kept)
 	}
-	l.refused(reason.KernelWrongState, kernel.Expire{Clock: steady(end)}) // It is being removed.
+	l.refused(reason.KernelWrongState, kernel.ExpireRetention{Clock: steady(end)}) // It is being removed.
 	// A later life finds the intent open, and asks.
 	if p := l.next(); len(p.Resolve) != 1 || p.Resolve[0] != in {
 		t.Errorf("it plans %+v", p)
@@ -225,7 +225,7 @@ func TestWhatIsKeptExpiresOnce(t *testing.T) {
 	if !l.state.Retained.Ended || !l.next().Done {
 		t.Errorf("kept is %+v, then it plans %+v", l.state.Retained, l.next())
 	}
-	l.refused(reason.KernelWrongState, kernel.Expire{Clock: steady(end)}) // It is removed.
+	l.refused(reason.KernelWrongState, kernel.ExpireRetention{Clock: steady(end)}) // It is removed.
 }
 
 // Nothing but a clock begins the removal of what is kept.
@@ -271,8 +271,8 @@ func TestARetentionOnAClockThatWasWrong(t *testing.T) {
 	r.At = reading(ahead)
 	r.Until = r.Policy.Until(r.At)
 	c := &clock{t: t, kernel: fixture.Kernel(t), clock: kernel.Clock{Domain: "host"}}
-	if c.clock.Ends(r) != r.Until {
-		t.Errorf("it ends at %+v", c.clock.Ends(r))
+	if c.clock.KeptUntil(r) != r.Until {
+		t.Errorf("it ends at %+v", c.clock.KeptUntil(r))
 	}
 	c.do(kernel.ObserveClock{Clock: c.clock, Now: reading(time.Minute), Seen: r.At})
 	if c.clock.Steady() {
@@ -281,7 +281,7 @@ func TestARetentionOnAClockThatWasWrong(t *testing.T) {
 	c.do(kernel.ReconcileClock{Clock: c.clock, ClockReconciliation: kernel.ClockReconciliation{
 		From: reading(time.Minute), ExpectedVersion: c.clock.At.Version, Principal: "uid:1000", Reason: "it was ahead",
 	}, Ingress: fixture.Digest("ingress")})
-	if want := week().Until(reading(time.Minute)); c.clock.Ends(r) != want {
-		t.Errorf("it ends at %+v, want %+v", c.clock.Ends(r), want)
+	if want := week().Until(reading(time.Minute)); c.clock.KeptUntil(r) != want {
+		t.Errorf("it ends at %+v, want %+v", c.clock.KeptUntil(r), want)
 	}
 }

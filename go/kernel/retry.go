@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"github.com/writ-runtime/writ/go/lifecycle"
-	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/go/workorder"
 )
 
@@ -65,8 +64,7 @@ type RetryReady struct {
 
 func (c RetryReady) decide(d *decision) error {
 	if !c.Clock.Steady() {
-		return reason.New(reason.ClockBlocked, "nothing expires on a clock that went back or jumped", c.Clock.Domain,
-			"look at the clock, and reconcile it: `writ command --help`")
+		return clockBlocked(c.Clock)
 	}
 	if d.state.Retry == nil || !c.Clock.Last.Reached(c.Clock.Due(*d.state.Retry)) {
 		return wrongState(string(d.state.WorkOrder), "the work order does not wait for its next attempt, or not yet long enough")

@@ -63,6 +63,8 @@ type State struct {
 	Budget *Budget
 	// Bundle is nil until the attempt is activated.
 	Bundle *attemptbundle.Compiled
+	// Lease is the newest lease of the attempt; zero before it is activated.
+	Lease Lease
 	// Generation is the fence's generation, 0 before the reservation.
 	Generation uint64
 	// Resource is the name that the environment's processes and folders bear.

@@ -74,8 +74,8 @@ func (c Abandon) decide(d *decision) error {
 	if err := d.of("attempt.abandoned", c.Failure.result(d.state.Attempt), g); err != nil {
 		return err
 	}
-	if c.Conclusion == workorder.Lost && d.state.Attempts < maxUnactivated {
-		return nil // Nothing had begun: the work order waits for its next attempt as before.
+	if c.Conclusion == workorder.Lost {
+		return d.unbegun(c.Failure) // Nothing had begun.
 	}
 	return d.of("work_order.preparation_failed", c.Failure, g)
 }

@@ -71,7 +71,7 @@ const accountScope = "account-"
 // move appends a turn together with what it moves of its account, all or nothing. A turn
 // that lost the race for the account is decided again on what the winner left: it is
 // refused only where there is no room then. Preconditions: a.mu is held.
-func (l *Ledger) move(ctx context.Context, scope string, count uint64, a *attempt, t Turn, d kernel.Decision) (Opened, error) {
+func (l *Ledger) move(ctx context.Context, scope string, count uint64, a *attempt, t Turn, d kernel.Decision, now journal.Observation) (Opened, error) {
 	from := l.account(d.Moves[0].Account)
 	from.mu.Lock()
 	defer from.mu.Unlock()
@@ -83,7 +83,7 @@ func (l *Ledger) move(ctx context.Context, scope string, count uint64, a *attemp
 		if err != nil {
 			return Opened{}, err
 		}
-		opened, replayed, err := l.record(ctx, scope, count, a, t, moved)
+		opened, replayed, err := l.record(ctx, scope, count, a, t, moved, now)
 		if err == nil {
 			// A turn that is answered by its first time moved the account then.
 			from.state, from.loaded = next, !replayed

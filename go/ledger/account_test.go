@@ -233,7 +233,7 @@ func TestABudgetIsChargedInALaterLife(t *testing.T) {
 	if l.state, err = l.ledger.State(t.Context(), id); err != nil || l.state.Budget == nil || l.state.Budget.Reserved.Calls != 1 {
 		t.Fatalf("%+v, %v", l.state.Budget, err)
 	}
-	p := l.next(kernel.Activate{Bundle: fixture.Bundle(t, l.ledger.Kernel(), l.state.Reserved, oneCall), NowUnixMilli: fixture.Now}).Permits
+	p := l.next(kernel.Activate{Bundle: fixture.Bundle(t, l.ledger.Kernel(), l.state.Reserved, oneCall), Now: fixture.At(0)}).Permits
 	expected, report := fixture.Attestation(t, l.ledger.Kernel(), l.state)
 	p = l.next(
 		l.run(p[0], applied(protocol.ProvisionResult{Provider: "wasm", Resource: l.state.Resource})), kernel.Attest{Expected: expected, Report: report},

@@ -152,7 +152,7 @@ func TestALostAnswerFollowsItsClass(t *testing.T) {
 			dir, file := t.TempDir(), deeds(filepath.Join(t.TempDir(), "deeds"))
 			k := classed(t, test.kind, test.class)
 			dies(t, test.kind, test.class, dir, string(file))
-			l, s := later(t, dir, k)
+			l, s := laterLife(t, dir, k)
 			open := slices.IndexFunc(s.Operations(), func(o kernel.Operation) bool { return o.Intent.Kind == test.kind && o.State == "intended" })
 			if open < 0 {
 				t.Fatal("nothing is open")
@@ -214,8 +214,8 @@ func dies(t *testing.T, kind operation.Kind, class operation.EffectClass, dir, f
 	}
 }
 
-// later opens a state folder in a later life.
-func later(t *testing.T, dir string, k kernel.Kernel) (*ledger.Ledger, kernel.State) {
+// laterLife opens a state folder in a later life.
+func laterLife(t *testing.T, dir string, k kernel.Kernel) (*ledger.Ledger, kernel.State) {
 	t.Helper()
 	store, err := sqlite.Open(t.Context(), dir, sqlite.Options{Write: true})
 	if err != nil {

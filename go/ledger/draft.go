@@ -27,7 +27,7 @@ func (l *Ledger) Draft(ctx context.Context, f workorder.Fence) (*Draft, error) {
 		return nil, err
 	}
 	if f.Generation != a.state.Generation {
-		return nil, stale(f, *a.state)
+		return nil, stale(f, a.state.Generation)
 	}
 	return &Draft{Draft: l.kernel.Draft(*a.state), from: a.state}, nil
 }

@@ -26,7 +26,7 @@ func (l *life) draft(commands ...kernel.Command) *ledger.Draft {
 
 func (l *life) activation() kernel.Activate {
 	l.t.Helper()
-	return kernel.Activate{Bundle: fixture.Bundle(l.t, l.ledger.Kernel(), l.state.Reserved, nil), NowUnixMilli: fixture.Now}
+	return kernel.Activate{Bundle: fixture.Bundle(l.t, l.ledger.Kernel(), l.state.Reserved, nil), Now: fixture.At(0)}
 }
 
 var changedMyMind = kernel.Abandon{Failure: kernel.Failure{Conclusion: workorder.Failed, Detail: "changed my mind"}}

@@ -75,6 +75,8 @@ type attempt struct {
 	mu sync.Mutex
 	// state is nil where the journal has to be asked. What it points to never changes.
 	state *kernel.State
+	// closing is held by whoever closes the attempt in the place of its supervisor.
+	closing sync.Mutex
 }
 
 // Clock is where time and chance come from. Nothing else in the ledger asks for either.
@@ -134,6 +136,23 @@ func (l *Ledger) CommitClock(ctx context.Context, c kernel.Clock, t Turn) error 
 	return err
 }
 
+// Observe records a reading of a clock, if it says anything new, and returns the clock as it
+// then stands. seen is a reading of it that is recorded elsewhere; t says who looks.
+func (l *Ledger) Observe(ctx context.Context, c kernel.Clock, seen journal.Observation, t Turn) (kernel.Clock, error) {
+	t.Commands = []kernel.Command{kernel.ObserveClock{Clock: c, Now: l.clock.Now(), Seen: seen}}
+	if err := l.CommitClock(ctx, c, t); err != nil && !reason.Is(err, reason.JournalConflict) {
+		return kernel.Clock{}, err
+	}
+	return l.Clock(ctx, c.Domain)
+}
+
+// Alone keeps everybody else who would close an attempt waiting until it is called again.
+func (l *Ledger) Alone(id workorder.AttemptID) (release func()) {
+	a := l.attempt(id)
+	a.closing.Lock()
+	return a.closing.Unlock
+}
+
 // ClockScope begins the scope of the turns of a clock.
 const ClockScope = "clock-"
 
@@ -162,16 +181,9 @@ func (l *Ledger) Commit(ctx context.Context, t Turn) (Opened, error) {
 		return Opened{}, err
 	}
 	if t.Fence.Generation != a.state.Generation && !onlyFacts(t.commands()) {
-		return Opened{}, stale(t.Fence, *a.state)
+		return Opened{}, stale(t.Fence, a.state.Generation)
 	}
 	return l.commit(ctx, string(t.Fence.Attempt), a, t)
-}
-
-// stale refuses a turn under a fence that is not that of the state.
-func stale(f workorder.Fence, now kernel.State) *reason.Refusal {
-	return reason.New(reason.KernelStaleFence,
-		fmt.Sprintf("the turn is taken under generation %d, the fence is at generation %d", f.Generation, now.Generation),
-		string(f.Attempt), "stop: a newer owner has the attempt")
 }
 
 // onlyFacts reports whether a turn begins and changes nothing: facts are taken
@@ -189,27 +201,36 @@ func (l *Ledger) commit(ctx context.Context, scope string, a *attempt, t Turn) (
 	return l.append(ctx, scope, a.state.Events(), a, t)
 }
 
-// append decides and appends. count is how many events scope has. Preconditions: a.mu is
-// held, a.state is loaded.
+// append decides and appends, all of it at one reading of the clock. count is how many events
+// scope has. Preconditions: a.mu is held, a.state is loaded.
 func (l *Ledger) append(ctx context.Context, scope string, count uint64, a *attempt, t Turn) (Opened, error) {
+	now := l.clock.Now()
+	if commands := t.commands(); kernel.Timed(commands) {
+		clock, err := l.journal.Version(ctx, kernel.Clock{Domain: now.Domain}.Subject())
+		if err != nil {
+			return Opened{}, err
+		}
+		// What was drafted was decided at an earlier reading.
+		t.Draft, t.Commands = nil, kernel.At(now, clock, commands)
+	}
 	d, err := t.decide(l.kernel, a.state)
 	if err != nil {
 		return Opened{}, err
 	}
 	if len(d.Moves) > 0 {
-		return l.move(ctx, scope, count, a, t, d)
+		return l.move(ctx, scope, count, a, t, d, now)
 	}
-	opened, _, err := l.record(ctx, scope, count, a, t, d)
+	opened, _, err := l.record(ctx, scope, count, a, t, d, now)
 	return opened, err
 }
 
 // record appends what was decided. It reports whether that had been appended before.
-func (l *Ledger) record(ctx context.Context, scope string, count uint64, a *attempt, t Turn, d kernel.Decision) (opened Opened, replayed bool, err error) {
+func (l *Ledger) record(ctx context.Context, scope string, count uint64, a *attempt, t Turn, d kernel.Decision, now journal.Observation) (opened Opened, replayed bool, err error) {
 	opened = Opened{State: d.State, Replayed: d.Replayed}
 	if len(d.Events) == 0 {
 		return opened, false, nil
 	}
-	batch, err := l.batch(scope, count, d, t)
+	batch, err := l.batch(scope, count, d, t, now)
 	if err != nil {
 		return Opened{}, false, err
 	}
@@ -225,8 +246,8 @@ func (l *Ledger) record(ctx context.Context, scope string, count uint64, a *atte
 		return Opened{}, false, err
 	}
 	killpoint.Turn("commit.after", d.Events, batch.Identity)
-	now := d.State
-	a.state = &now
+	state := d.State
+	a.state = &state
 	opened.Sequence = results[0].Sequence
 	if results[0].Replayed {
 		// The first time may have run the effects already: resolve, never repeat.
@@ -241,7 +262,7 @@ func (l *Ledger) record(ctx context.Context, scope string, count uint64, a *atte
 // batch encodes a decision. The identity counts the events that scope, an attempt or a work
 // order, had before, so that a turn whose acknowledgement was lost is recognised when it
 // is committed again.
-func (l *Ledger) batch(scope string, count uint64, d kernel.Decision, t Turn) (journal.Batch, error) {
+func (l *Ledger) batch(scope string, count uint64, d kernel.Decision, t Turn, now journal.Observation) (journal.Batch, error) {
 	var expect []journal.Expectation
 	seen := map[lifecycle.Subject]bool{}
 	for _, e := range d.Events {
@@ -255,7 +276,7 @@ func (l *Ledger) batch(scope string, count uint64, d kernel.Decision, t Turn) (j
 		return journal.Batch{}, err
 	}
 	return journal.Batch{
-		Identity: identity, Epoch: l.journal.Epoch(), Actor: t.Actor, Cause: t.Cause, At: l.clock.Now(),
+		Identity: identity, Epoch: l.journal.Epoch(), Actor: t.Actor, Cause: t.Cause, At: now,
 		Expect: expect, Events: d.Events, Blobs: t.Blobs,
 	}, nil
 }
@@ -264,11 +285,15 @@ func (l *Ledger) batch(scope string, count uint64, d kernel.Decision, t Turn) (j
 const Namespace = "writ"
 
 // Run spends the permit on the effect and returns what became known, as the command
-// that settles it. The error is a *reason.Refusal for a permit that permits nothing.
+// that settles it. Under a fence that was raised since nothing is performed, and that is what
+// becomes known. The error is a *reason.Refusal for a permit that permits nothing.
 func (l *Ledger) Run(ctx context.Context, p Permit, e Effect) (kernel.Settle, error) {
 	if !p.spend() {
 		return kernel.Settle{}, reason.New(reason.OperationPermitInvalid, "the permit is empty or already spent",
 			string(p.Intent().Key), "this is a fault of the caller: report it")
+	}
+	if err := l.current(ctx, p); err != nil {
+		return settle(p.minted.intent, p.minted.fence, p.minted.bundle, operation.Refused(operation.NotApplied, err))
 	}
 	begun := l.clock.Micros()
 	killpoint.Operation("run.before", p.minted.intent.Key)
@@ -278,6 +303,26 @@ func (l *Ledger) Run(ctx context.Context, p Permit, e Effect) (kernel.Settle, er
 	c.ElapsedMicros = l.clock.Micros() - begun
 	killpoint.Operation("run.settled", p.minted.intent.Key)
 	return c, err
+}
+
+// current refuses a permit that was handed out under a fence that was raised since: whoever
+// holds it was away, and what it would begin has no owner any more.
+func (l *Ledger) current(ctx context.Context, p Permit) error {
+	fence := p.minted.fence
+	s, err := l.State(ctx, fence.Attempt)
+	if err != nil {
+		return err
+	}
+	if s.Generation != fence.Generation {
+		return stale(fence, s.Generation)
+	}
+	return nil
+}
+
+// stale refuses a turn under a fence whose generation is not the one of now.
+func stale(f workorder.Fence, now uint64) *reason.Refusal {
+	return reason.New(reason.KernelStaleFence, fmt.Sprintf("the turn is taken under generation %d, the fence is at generation %d", f.Generation, now),
+		string(f.Attempt), "stop: a newer owner has the attempt")
 }
 
 // Skip spends a permit without performing anything, for an operation whose

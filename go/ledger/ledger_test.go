@@ -102,7 +102,7 @@ func (l *life) activate() ledger.Opened {
 	l.t.Helper()
 	l.submit()
 	bundle := fixture.Bundle(l.t, l.ledger.Kernel(), l.state.Reserved, nil)
-	return l.next(kernel.Activate{Bundle: bundle, NowUnixMilli: fixture.Now})
+	return l.next(kernel.Activate{Bundle: bundle, Now: fixture.At(0)})
 }
 
 // next commits commands together with all that follows from them.
@@ -265,14 +265,14 @@ func TestALostAcknowledgement(t *testing.T) {
 	l.submit()
 	before := l.state
 	bundle := fixture.Bundle(t, l.ledger.Kernel(), before.Reserved, nil)
-	first := l.next(kernel.Activate{Bundle: bundle, NowUnixMilli: fixture.Now})
+	first := l.next(kernel.Activate{Bundle: bundle, Now: fixture.At(0)})
 	if len(first.Permits) != 3 {
 		t.Fatalf("%d permits", len(first.Permits))
 	}
 	// Another process of the same history, which never saw the acknowledgement.
 	stale := ledger.New(oldReader{Store: l.store, hide: first.Sequence}, l.ledger.Kernel(), fixture.Clock{})
 	second, err := stale.Commit(t.Context(), ledger.Turn{Fence: before.Fence(), Actor: "uid:0", Commands: []kernel.Command{
-		kernel.Activate{Bundle: bundle, NowUnixMilli: fixture.Now},
+		kernel.Activate{Bundle: bundle, Now: fixture.At(0)},
 		kernel.Begin{Intent: first.Permits[0].Intent()}, kernel.Begin{Intent: first.Permits[1].Intent()}, kernel.Begin{Intent: first.Permits[2].Intent()},
 	}})
 	if err != nil || len(second.Permits) != 0 || second.Sequence != first.Sequence {
@@ -302,7 +302,7 @@ func TestAConflictIsTold(t *testing.T) {
 	l := newLife(t)
 	l.submit()
 	bundle := fixture.Bundle(t, l.ledger.Kernel(), l.state.Reserved, nil)
-	activate := kernel.Activate{Bundle: bundle, NowUnixMilli: fixture.Now}
+	activate := kernel.Activate{Bundle: bundle, Now: fixture.At(0)}
 	other := ledger.New(l.store, l.ledger.Kernel(), fixture.Clock{})
 	if _, err := other.State(t.Context(), fixture.Attempt); err != nil {
 		t.Fatal(err)

@@ -49,7 +49,7 @@ func prizes() []prize {
 				bundle := fixture.Bundle(t, one.Kernel(), fixture.Reserved(t, one.Kernel()), func(b *attemptbundle.Bundle) {
 					b.Policy.Decision = fixture.Digest("decision of " + racer)
 				})
-				commands, err := fixture.Turn(one.Kernel(), attempt, kernel.Activate{Bundle: bundle, NowUnixMilli: fixture.Now})
+				commands, err := fixture.Turn(one.Kernel(), attempt, kernel.Activate{Bundle: bundle, Now: fixture.At(0)})
 				if err != nil {
 					return ledger.Opened{}, err
 				}

@@ -62,7 +62,7 @@ func TestOneActivationWins(t *testing.T) {
 	bundle := fixture.Bundle(t, l.ledger.Kernel(), l.state.Reserved, nil)
 	permits := 0
 	for _, opened := range race(t, l, func(one *ledger.Ledger, s kernel.State) (ledger.Opened, error) {
-		commands, err := fixture.Turn(one.Kernel(), s, kernel.Activate{Bundle: bundle, NowUnixMilli: fixture.Now})
+		commands, err := fixture.Turn(one.Kernel(), s, kernel.Activate{Bundle: bundle, Now: fixture.At(0)})
 		if err != nil {
 			return ledger.Opened{}, err
 		}
@@ -89,7 +89,7 @@ func TestOneOfDifferentActivationsWins(t *testing.T) {
 	won := race(t, l, func(one *ledger.Ledger, s kernel.State) (ledger.Opened, error) {
 		mu.Lock()
 		n++
-		command := kernel.Command(kernel.Activate{Bundle: bundle, NowUnixMilli: fixture.Now})
+		command := kernel.Command(kernel.Activate{Bundle: bundle, Now: fixture.At(0)})
 		if n%2 == 0 {
 			command = kernel.Abandon{Failure: kernel.Failure{Conclusion: workorder.Failed, Code: reason.AttemptLost, Detail: string(rune('a' + n%26))}}
 		}

@@ -133,7 +133,7 @@ func TestIndexUnderASecondVersion(t *testing.T) {
 	}
 	reserved := fixture.Reserved(t, k)
 	turn("writ/a/ledger/turn/1", fixture.Submit(), kernel.Reserve{Reservation: reserved})
-	turn("writ/a/ledger/turn/2", kernel.Activate{Bundle: fixture.Bundle(t, k, reserved, nil), NowUnixMilli: fixture.Now},
+	turn("writ/a/ledger/turn/2", kernel.Activate{Bundle: fixture.Bundle(t, k, reserved, nil), Now: fixture.At(0)},
 		kernel.Fail{Failure: kernel.Failure{Conclusion: workorder.Failed, Code: reason.AttemptFailed, Detail: "test"}})
 	plan, err := k.Next(state)
 	if err != nil || len(plan.Begin) != 1 {

@@ -72,6 +72,8 @@ const (
 	AttemptCancelled Code = "attempt.cancelled"
 	// AttemptFailed ends in failed. The attempt failed.
 	AttemptFailed Code = "attempt.failed"
+	// AttemptLeaseExpired ends in lost. The lease of the attempt ran out before it was renewed.
+	AttemptLeaseExpired Code = "attempt.lease_expired"
 	// AttemptLost ends in lost. The attempt was lost.
 	AttemptLost Code = "attempt.lost"
 	// AttemptTimeout ends in timeout. The attempt ran out of wall time.
@@ -558,6 +560,8 @@ func (c Code) row() (exit Exit, summary string, ok bool) {
 		return ExitCancelled, "The attempt was cancelled.", true
 	case AttemptFailed:
 		return ExitFailed, "The attempt failed.", true
+	case AttemptLeaseExpired:
+		return ExitLost, "The lease of the attempt ran out before it was renewed.", true
 	case AttemptLost:
 		return ExitLost, "The attempt was lost.", true
 	case AttemptTimeout:
@@ -976,7 +980,7 @@ func (c Code) row() (exit Exit, summary string, ok bool) {
 // reason, and for no other, may be retried.
 func (c Code) Transient() bool {
 	switch c {
-	case AdapterUnavailable, AttemptLost, EnvironmentDead, OutboxAbsent, OutboxBusy, OutboxDestinationUnusable, OutboxFull, OutboxGitFailed, OutboxGitMissing, OutboxIO, OutboxUnknownDestination, PolicyTimeout, RetentionFull, RetentionIO:
+	case AdapterUnavailable, AttemptLeaseExpired, AttemptLost, BundleExpired, EnvironmentDead, OutboxAbsent, OutboxBusy, OutboxDestinationUnusable, OutboxFull, OutboxGitFailed, OutboxGitMissing, OutboxIO, OutboxUnknownDestination, PolicyTimeout, RetentionFull, RetentionIO:
 		return true
 	}
 	return false
@@ -1023,6 +1027,7 @@ func Codes() []Code {
 		AttemptCancellationRequested,
 		AttemptCancelled,
 		AttemptFailed,
+		AttemptLeaseExpired,
 		AttemptLost,
 		AttemptTimeout,
 		AttemptUnknown,

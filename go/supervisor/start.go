@@ -72,7 +72,10 @@ func (d *drive) start(p ledger.Permit, rest []ledger.Permit) (bool, error) {
 	if len(rest) != 1 || rest[0].Intent().Kind != operation.Launch {
 		return false, fmt.Errorf("attempt %s: start was planned without its launch", d.state.Attempt)
 	}
-	l := newLaunch(d.ctx, d.attempt.Ledger, rest[0], d.attempt.Environment.Launch(d.accepted, d.services.offers.put))
+	// It ends with the right to go on with it.
+	may, stop := context.WithCancelCause(d.ctx)
+	defer stop(nil)
+	l := newLaunch(may, d.attempt.Ledger, rest[0], d.attempt.Environment.Launch(d.accepted, d.services.offers.put))
 	d.services.offer(l)
 	effect, err := d.executing(p)
 	if err != nil {
@@ -92,6 +95,9 @@ func (d *drive) start(p ledger.Permit, rest []ledger.Permit) (bool, error) {
 		if status, polled, err = d.follow(ctx, p, l); err != nil {
 			return false, err
 		}
+		if d.heart.stopped() {
+			stop(polled)
+		}
 	}
 	settle, err := l.finish("the adapter never asked for it")
 	if err != nil {
@@ -101,6 +107,8 @@ func (d *drive) start(p ledger.Permit, rest []ledger.Permit) (bool, error) {
 	d.told = append(d.told, Step{Operation: operation.Launch, Done: true, Outcome: settle.Outcome, Micros: settle.ElapsedMicros})
 	kept := d.keepPrinted()
 	switch {
+	case d.heart.stopped():
+		return false, nil // What follows from that is the next turn's business.
 	case kept != nil:
 		d.fail(operation.Launch, operation.Refused(operation.Applied, kept))
 	case !started, startOutcome.Code != "":
@@ -160,7 +168,11 @@ func (d *drive) poll(ctx context.Context, p ledger.Permit, l *Launch) (executor.
 			return executor.Status{}, status.Refusal
 		case status.Completed:
 			return status, nil
-		case last:
+		}
+		if err := d.heart.beat(ctx); err != nil {
+			return executor.Status{}, err
+		}
+		if last {
 			return executor.Status{}, reason.New(reason.AdapterLied, "the adapter says that its workload runs, and the host saw it end",
 				string(l.Intent().Key), "report it to the adapter's vendor")
 		}

@@ -71,15 +71,20 @@ type Step struct {
 // Run carries the attempt out until it is closed and nothing of it is left, or it
 // waits for a person. Ending ctx asks for cancellation; what has to be stopped, kept
 // or removed is done all the same. The error is that of the journal: an attempt that
-// fails is not an error, its State says so.
+// fails is not an error, its State says so; nor is one that somebody else closed, because its
+// lease ran out.
 func (a *Attempt) Run(ctx context.Context, s kernel.State) (kernel.State, error) {
 	d := &drive{attempt: a, ctx: ctx, state: s, pending: a.First, blobs: a.Blobs}
+	d.heart = &heart{attempt: a}
 	d.services = &services{attempt: a, bundle: a.Bundle.Bundle(), offers: newOffers()}
 	defer d.closeExecutor()
 	defer d.answer(TooLate(s.Attempt))
 	for {
 		more, err := d.turn()
-		if err != nil || !more {
+		switch {
+		case reason.Is(err, reason.KernelStaleFence) && d.state.Bundle != nil:
+			return d.yield()
+		case err != nil || !more:
 			return d.state, err
 		}
 	}
@@ -100,6 +105,7 @@ type drive struct {
 	// told are the steps that are told once they are durable.
 	told []Step
 
+	heart    *heart
 	services *services
 	executor Executor
 	accepted attestation.Accepted
@@ -114,6 +120,9 @@ type drive struct {
 // turn settles what is pending and begins what is next, in one commit, and runs what
 // it began. It returns false when nothing is left to do.
 func (d *drive) turn() (bool, error) {
+	if err := d.alive(); err != nil {
+		return false, fmt.Errorf("attempt %s: %w", d.state.Attempt, err)
+	}
 	err := d.decide()
 	if err != nil {
 		return false, err
@@ -250,6 +259,7 @@ func (d *drive) commit() (ledger.Opened, error) {
 		d.observe(step)
 	}
 	d.pending, d.draft, d.drafted, d.blobs, d.told, d.state = nil, nil, 0, nil, nil, opened.State
+	d.heart.follow(opened.State)
 	return opened, nil
 }
 

@@ -148,7 +148,7 @@ func (l *life) live(ctx context.Context) error {
 		return err
 	}
 	l.state = opened.State
-	commands := []kernel.Command{kernel.Activate{Bundle: l.bundle, NowUnixMilli: fixture.Now}}
+	commands := []kernel.Command{kernel.Activate{Bundle: l.bundle, Now: fixture.At(0)}}
 	for {
 		permits, err := l.turn(ctx, commands)
 		if err != nil || len(permits) == 0 {

@@ -124,7 +124,7 @@ func (m *machine) activate(t *rapid.T) {
 	order := m.order(t, a.order)
 	off := rapid.SampledFrom([]uint64{0, 0, 0, 1}).Draw(t, "off")
 	bundle := m.bundleFor(s.Reserved, order, off)
-	activate := kernel.Activate{Bundle: bundle, NowUnixMilli: m.clock.now}
+	activate := kernel.Activate{Bundle: bundle, Now: m.clock.Now()}
 	twin := ledger.New(m.store, m.kernel, m.clock)
 	if _, err := twin.State(m.ctx, a.id); err != nil {
 		t.Fatal(err)

@@ -183,7 +183,7 @@ func (l *life) activate() {
 		l.t.Fatal(err)
 	}
 	l.next([]journal.Blob{blob("application/vnd.writ.decision+json", decision)},
-		kernel.Activate{Bundle: fixture.Bundle(l.t, l.ledger.Kernel(), l.state.Reserved, l.change), NowUnixMilli: fixture.Now})
+		kernel.Activate{Bundle: fixture.Bundle(l.t, l.ledger.Kernel(), l.state.Reserved, l.change), Now: fixture.At(0)})
 }
 
 // start settles what activate began, and begins start and launch.
@@ -335,7 +335,7 @@ func keeping(t testing.TB) *life {
 	removed := gone
 	removed.Kept, removed.Retention = kept.Bytes, &kept
 	l.next(nil, l.run(0, operation.Done(gone)), l.run(1, operation.Done(removed)))
-	l.turn(nil, kernel.Expire{Clock: kernel.Clock{Domain: "fixture", At: kernel.Standing{State: "steady", Version: 1, Machine: 1}, Last: kept.Until}})
+	l.turn(nil, kernel.ExpireRetention{Clock: kernel.Clock{Domain: "fixture", At: kernel.Standing{State: "steady", Version: 1, Machine: 1}, Last: kept.Until}})
 	l.turn(nil, l.run(0, operation.Done(gone)))
 	return l.finish()
 }
@@ -559,6 +559,20 @@ func lives() map[string]func(t testing.TB) *life {
 			l.recover()
 			return l.finish()
 		},
+		"expired": func(t testing.TB) *life {
+			l := newLife(t)
+			l.submit()
+			l.turn(nil, kernel.ExpireRetention{Clock: l.observe(lifecycle.Observation{Domain: fixed{}.Now().Domain, UnixMilli: fixture.Expires})})
+			return l.finish()
+		},
+		"silent": func(t testing.TB) *life {
+			l := newLife(t)
+			l.start()
+			now := fixed{}.Now()
+			l.turn(nil, kernel.RenewLease{Clock: kernel.Clock{Domain: now.Domain}, Now: now})
+			l.turn(nil, kernel.ExpireLease{Clock: l.observe(l.state.Lease.Until)}, kernel.Fence{Why: "its lease ran out", Code: reason.AttemptLeaseExpired})
+			return l.finish()
+		},
 		"retried": func(t testing.TB) *life {
 			l := newLife(t)
 			l.complete()
@@ -582,27 +596,14 @@ func lives() map[string]func(t testing.TB) *life {
 			turn := func(commands ...kernel.Command) ledger.Turn {
 				return ledger.Turn{Commands: commands, Actor: "uid:1000", Cause: delivery}
 			}
-			observe := func(at lifecycle.Observation) kernel.Clock {
-				clock, err := l.ledger.Clock(t.Context(), at.Domain)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if err := l.ledger.CommitClock(t.Context(), clock, turn(kernel.ObserveClock{Clock: clock, Now: at})); err != nil {
-					t.Fatal(err)
-				}
-				if clock, err = l.ledger.Clock(t.Context(), at.Domain); err != nil {
-					t.Fatal(err)
-				}
-				return clock
-			}
-			observe(retry.At)
+			l.observe(retry.At)
 			retry.At.UnixMilli += order.Retry.DelayMillis
-			clock := observe(retry.At)
+			clock := l.observe(retry.At)
 			if _, err = l.ledger.CommitOrder(t.Context(), order, order.WorkOrder, turn(kernel.RetryReady{Clock: clock})); err != nil {
 				t.Fatal(err)
 			}
 			retry.At.UnixMilli -= 60_000
-			clock = observe(retry.At)
+			clock = l.observe(retry.At)
 			err = l.ledger.CommitClock(t.Context(), clock, turn(kernel.ReconcileClock{Clock: clock, Ingress: l.state.Evidence("IngressReceipt"), ClockReconciliation: kernel.ClockReconciliation{
 				From: retry.At, ExpectedVersion: clock.At.Version, Principal: "uid:1000", Reason: "it was set right",
 			}}))
@@ -615,6 +616,23 @@ func lives() map[string]func(t testing.TB) *life {
 }
 
 // cancelling has begun to cancel an attempt that ran.
+// observe records a reading of the clock, and returns the clock as it then stands.
+func (l *life) observe(at lifecycle.Observation) kernel.Clock {
+	l.t.Helper()
+	clock, err := l.ledger.Clock(l.t.Context(), at.Domain)
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	err = l.ledger.CommitClock(l.t.Context(), clock, ledger.Turn{Commands: []kernel.Command{kernel.ObserveClock{Clock: clock, Now: at}}, Actor: "uid:1000", Cause: delivery})
+	if err != nil {
+		l.t.Fatal(err)
+	}
+	if clock, err = l.ledger.Clock(l.t.Context(), at.Domain); err != nil {
+		l.t.Fatal(err)
+	}
+	return clock
+}
+
 func cancelling(t testing.TB) *life {
 	l := newLife(t)
 	l.start()

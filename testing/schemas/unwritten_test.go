@@ -30,7 +30,7 @@ func TestUnwrittenEventsCanBeWritten(t *testing.T) {
 		"dependency":           fmt.Sprintf(`{"code":"kernel.not_ready","why":"it waits","on":[{"work_order":%q,"state":"active"}]}`, fixture.WorkOrder),
 		"disposition":          fmt.Sprintf(`{"operation":%q,"disposition":"confirmed_absent","evidence":%q,"expected_version":4,"principal":"uid:1000","reason":"the other side has none"}`, key, digest),
 		"drawn":                fmt.Sprintf(`{"reservation":%q,"budget":%s}`, fixture.Reservation, budget),
-		"lease":                `{"until":` + at + `}`,
+		"lease":                `{"at":` + at + `,"until":` + at + `,"clock_version":1}`,
 		"quarantine":           fmt.Sprintf(`{"delivery":%q,"first":%q,"other":%q}`, delivery, digest, fixture.Digest("other")),
 		"usage":                fmt.Sprintf(`{"operation":%q,"receipt":%q,"used":%s,"complete":false}`, key, digest, used),
 	}

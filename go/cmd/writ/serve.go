@@ -13,6 +13,7 @@ import (
 	"github.com/writ-runtime/writ/go/host"
 	"github.com/writ-runtime/writ/go/ingress"
 	"github.com/writ-runtime/writ/go/lifecycle"
+	"github.com/writ-runtime/writ/go/reason"
 	"github.com/writ-runtime/writ/go/workorder"
 )
 
@@ -95,7 +96,7 @@ func (c *command) drain(ctx context.Context, h *host.Host, sent func(dispatcher.
 // longest is how long a host sleeps that has nothing to wait for.
 const longest = time.Hour
 
-// resend is how long a host waits before it sends again what could not be sent.
+// resend is how long a host waits before it tries again what could not be sent, or not be begun.
 const resend = time.Minute
 
 // serveTick is one tick. It returns how long nothing will have to be attempted.
@@ -112,6 +113,9 @@ func (c *command) serveTick(ctx context.Context, h *host.Host, sent func(dispatc
 		if s.State.Retry != nil {
 			at = s.State.Retry.NotBefore
 		}
+		if r, ok := reason.As(s.Err); ok && r.Code.Transient() {
+			pause = min(pause, resend) // What it lacked may come back, and nobody says when.
+		}
 		if at.UnixMilli > 0 {
 			pause = min(pause, until(at))
 		}
@@ -126,7 +130,7 @@ func (c *command) serveExpire(ctx context.Context, h *host.Host) (time.Duration,
 	if err != nil {
 		return 0, err
 	}
-	over, err := h.Expire(ctx, accepted)
+	over, err := h.ExpireRetentions(ctx, accepted)
 	pause := longest
 	for _, e := range over {
 		if e.Until.UnixMilli > 0 {

@@ -35,6 +35,8 @@ func (c *command) showCommand() *cobra.Command {
 type shown struct {
 	projection.Attempt
 	Bundle canonical.Digest `json:"bundle,omitempty"`
+	// Lease is nil for an attempt that is under none.
+	Lease *kernel.Lease `json:"lease"`
 	// Budget is nil for an attempt of which nothing is counted.
 	Budget *shownBudget `json:"budget"`
 	// StartsFrom is the checkpoint that the attempt started from, Checkpoints are its own.
@@ -77,6 +79,9 @@ func (c *command) show(ctx context.Context, id string) error {
 	if s.Bundle != nil {
 		out.Bundle, out.StartsFrom = s.Bundle.Digest(), s.Bundle.Bundle().StartsFrom
 	}
+	if s.Leased() {
+		out.Lease = &s.Lease
+	}
 	if out.Checkpoints, err = checkpoints(ctx, r, s); err != nil {
 		return err
 	}
@@ -116,6 +121,9 @@ func (o shown) write(w io.Writer, s style) {
 	section(w, s, "states", fmt.Sprintf("attempt %s, execution %s, environment %s", word(o.State), word(o.Execution), word(o.Environment)))
 	if o.Bundle != "" {
 		section(w, s, "bundle", string(o.Bundle))
+	}
+	if l := o.Lease; l != nil {
+		section(w, s, "lease", fmt.Sprintf("until %s UTC, last renewed %s UTC", moment(l.Until.UnixMilli), moment(l.At.UnixMilli)))
 	}
 	section(w, s, "started", startLines(o.StartsFrom, s)...)
 	section(w, s, "progress", few(checkpointLines(o.Checkpoints, s), "writ show --json "+string(o.ID))...)

@@ -92,7 +92,7 @@ func (c *command) tick(ctx context.Context, wake string) (err error) {
 	out.Sent, out.Expired = sent, []expired{}
 	if err == nil {
 		var over []dispatcher.Expired
-		over, err = h.Expire(ctx, accepted)
+		over, err = h.ExpireRetentions(ctx, accepted)
 		out.Expired = newExpired(over)
 	}
 	return errors.Join(err, c.print(out, func(w io.Writer) { out.write(w, c.style()) }))

@@ -83,7 +83,7 @@ func (l *life) expire(by time.Duration) (*dispatcher.Expired, uint64) {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	all, err := l.at(by).Expire(l.t.Context(), accepted)
+	all, err := l.at(by).ExpireRetentions(l.t.Context(), accepted)
 	if err != nil || len(all) > 1 {
 		l.t.Fatalf("%+v, %v", all, err)
 	}
@@ -174,7 +174,7 @@ func TestWhatIsKeptExpires(t *testing.T) {
 		l := h.keeping(t, 7)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if all, err := l.at(week).Expire(ctx, ingress.Accepted{}); err != nil || len(all) != 0 || !l.isKept() {
+		if all, err := l.at(week).ExpireRetentions(ctx, ingress.Accepted{}); err != nil || len(all) != 0 || !l.isKept() {
 			t.Errorf("it says %+v, %v", all, err)
 		}
 	})
@@ -202,7 +202,7 @@ func TestWhatIsKeptExpires(t *testing.T) {
 	t.Run("although a life ended before its removal", func(t *testing.T) {
 		l := h.keeping(t, 7)
 		end := l.State.Retained.Until
-		l.Next(kernel.Expire{Clock: kernel.Clock{Domain: end.Domain, At: kernel.Standing{State: "steady", Version: 1, Machine: 1}, Last: end}})
+		l.Next(kernel.ExpireRetention{Clock: kernel.Clock{Domain: end.Domain, At: kernel.Standing{State: "steady", Version: 1, Machine: 1}, Last: end}})
 		if row := l.index().Attempt(fixture.Attempt); row.Open != 1 || row.Retention.Ended || !l.isKept() {
 			t.Fatalf("the index says %+v", row)
 		}

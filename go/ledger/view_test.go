@@ -1,4 +1,4 @@
-package projection_test
+package ledger_test
 
 import (
 	"bytes"

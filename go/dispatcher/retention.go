@@ -25,12 +25,12 @@ type Expired struct {
 	Waits string
 }
 
-// Expire removes everything that was kept and whose time is over, by the recorded clock,
+// ExpireRetentions removes everything that was kept and whose time is over, by the recorded clock,
 // and says what the rest waits for. Whatever it does is recorded with the delivery that
 // caused it; where nothing is to be done, nothing is recorded but, once a month, a reading
 // of the clock that it waits for. Ending ctx is a request to begin no more. The error is that
 // of a journal of which nothing is known any more.
-func (d *Dispatcher) Expire(ctx context.Context, accepted ingress.Accepted) ([]Expired, error) {
+func (d *Dispatcher) ExpireRetentions(ctx context.Context, accepted ingress.Accepted) ([]Expired, error) {
 	stop := ctx.Err
 	ctx = context.WithoutCancel(ctx)
 	index, err := d.Index.Index(ctx)
@@ -84,7 +84,7 @@ func (e *expiry) run(ctx context.Context) (err error) {
 	if err != nil || !due {
 		return err
 	}
-	opened, err := e.turn(ctx, kernel.Expire{Clock: clock})
+	opened, err := e.turn(ctx, kernel.ExpireRetention{Clock: clock})
 	if err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (e *expiry) due(ctx context.Context) (bool, kernel.Clock, error) {
 		return false, clock, err
 	}
 	// A clock that stands before the keeping went back: waiting for it is waiting for nothing.
-	if until := clock.Ends(kept); !now.Reached(until) && !clock.WentBack(now, kept.At) && !clock.Stale(now) {
+	if until := clock.KeptUntil(kept); !now.Reached(until) && !clock.WentBack(now, kept.At) && !clock.Stale(now) {
 		e.expired.Until = until
 		return false, clock, nil
 	}
@@ -122,7 +122,7 @@ func (e *expiry) due(ctx context.Context) (bool, kernel.Clock, error) {
 		e.expired.Waits = fmt.Sprintf("a person: the clock %s went back or jumped, and is blocked at event %d", clock.Domain, clock.At.Version)
 		return false, clock, nil
 	}
-	if until := clock.Ends(kept); !clock.Last.Reached(until) {
+	if until := clock.KeptUntil(kept); !clock.Last.Reached(until) {
 		e.expired.Until = until
 		return false, clock, nil
 	}
