@@ -34,7 +34,7 @@ var elsewhere = map[string]string{
 
 // byHand are commands that nothing runs, and why.
 var byHand = map[string]string{
-	"go test ./testing/crash/... -timeout 12h -crash.seeds=100": "it takes hours; the tests draw a few of its seeds",
+	"go test ./testing/crash/... -timeout 12h -crash.seeds=100": "it takes half an hour; the tests draw a few of its seeds",
 	"go test ./testing/model -model.histories=2000 -timeout 1h": "it takes minutes; the tests draw a few histories",
 	"go run ./tools/mutate":       "it takes a quarter of an hour; .ci/run runs its short form",
 	"./bazelw run //:gazelle":     "it writes the tree; //:gazelle_test says when it would",
