@@ -76,11 +76,11 @@ func (e *DeniedError) Error() string { return e.Decision.Refusal().Error() }
 // Unwrap returns the first denial as a *reason.Refusal.
 func (e *DeniedError) Unwrap() error { return e.Decision.Refusal() }
 
-// Admit submits and reserves, in one turn; decides; and compiles. Relative paths of the
-// document are taken from origin. A document that cannot be carried out is refused
+// Admit submits, as around has it, and reserves, in one turn; decides; and compiles. Relative
+// paths of the document are taken from origin. A document that cannot be carried out is refused
 // before anything is recorded; what policy denies is recorded, and comes back as a
 // *DeniedError.
-func (a *Admission) Admit(ctx context.Context, doc *schema.Document, origin string, accepted ingress.Accepted) (*Admitted, error) {
+func (a *Admission) Admit(ctx context.Context, doc *schema.Document, origin string, accepted ingress.Accepted, around ingress.Around) (*Admitted, error) {
 	o, err := a.resolve(ctx, doc, origin, nil)
 	if err != nil {
 		return nil, err
@@ -93,7 +93,7 @@ func (a *Admission) Admit(ctx context.Context, doc *schema.Document, origin stri
 	if err != nil {
 		return nil, err
 	}
-	return a.prepare(ctx, o, kernel.State{}, submit.ID, accepted, submit)
+	return a.prepare(ctx, o, kernel.State{}, submit.ID, accepted, around(submit)...)
 }
 
 // Submit records a work order for a later attempt, in the turn that around makes of it. A document that cannot be carried out

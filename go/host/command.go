@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/writ-runtime/writ/go/admission"
 	"github.com/writ-runtime/writ/go/ingress"
 	"github.com/writ-runtime/writ/go/projection"
 	"github.com/writ-runtime/writ/go/reason"
@@ -181,10 +182,35 @@ func (h *Host) Submit(ctx context.Context, principal, id string, doc *schema.Doc
 		return SubmitAnswer{}, reason.New(reason.IngressMalformed, "a submission does not say which folder its paths are relative to", id, "name the folder by an absolute path")
 	}
 	delivery := ingress.Delivery{ID: id, Channel: ingress.LocalChannel, Verb: ingress.Submit, Content: doc.Canonical}
-	answer, err := h.desk.Submit(ctx, principal, delivery, func(accepted ingress.Accepted, around ingress.Around) error {
+	return h.submit(ctx, principal, delivery, func(accepted ingress.Accepted, around ingress.Around) error {
 		_, err := h.Admission.Submit(ctx, doc, origin, accepted, around)
 		return err
 	})
+}
+
+// Admission is what became of a work order that is to be carried out at once.
+type Admission struct {
+	SubmitAnswer
+	// Admitted may be activated; nil for a delivery that had been recorded before.
+	Admitted *admission.Admitted
+	// Accepted is the delivery that it is recorded with.
+	Accepted ingress.Accepted
+}
+
+// Admit records a work order, once a delivery, and prepares an attempt at it. What policy
+// denies is recorded, and comes back as a *admission.DeniedError.
+func (h *Host) Admit(ctx context.Context, principal, id string, doc *schema.Document, origin string) (out Admission, err error) {
+	delivery := ingress.Delivery{ID: id, Channel: ingress.LocalChannel, Verb: ingress.Run, Content: doc.Canonical}
+	out.SubmitAnswer, err = h.submit(ctx, principal, delivery, func(accepted ingress.Accepted, around ingress.Around) (err error) {
+		out.Accepted = accepted
+		out.Admitted, err = h.Admission.Admit(ctx, doc, origin, accepted, around)
+		return err
+	})
+	return out, err
+}
+
+func (h *Host) submit(ctx context.Context, principal string, d ingress.Delivery, record func(ingress.Accepted, ingress.Around) error) (SubmitAnswer, error) {
+	answer, err := h.desk.Submit(ctx, principal, d, record)
 	if err == nil {
 		err = answer.Refusal()
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/writ-runtime/writ/go/host"
 	"github.com/writ-runtime/writ/go/ingress"
 	"github.com/writ-runtime/writ/go/journal"
+	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/schema"
 	"github.com/writ-runtime/writ/go/workorder"
 )
@@ -59,7 +60,7 @@ func (s *suite) keptAgo(t *testing.T, state string, since time.Duration) string 
 	if err != nil {
 		t.Fatal(err)
 	}
-	admitted, err := h.Admission.Admit(t.Context(), doc, t.TempDir(), accepted)
+	admitted, err := h.Admission.Admit(t.Context(), doc, t.TempDir(), accepted, func(s kernel.Submit) []kernel.Command { return []kernel.Command{s} })
 	if err != nil {
 		t.Fatal(err)
 	}

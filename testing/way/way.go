@@ -10,6 +10,7 @@ import (
 	"github.com/writ-runtime/writ/go/host"
 	"github.com/writ-runtime/writ/go/ingress"
 	"github.com/writ-runtime/writ/go/journal"
+	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/schema"
 	"github.com/writ-runtime/writ/go/workorder"
 )
@@ -63,7 +64,7 @@ func (w *Way) Carry(ctx context.Context, order []byte, origin string) (Account, 
 	if err != nil {
 		return Account{}, err
 	}
-	admitted, err := w.Admission.Admit(ctx, doc, origin, accepted)
+	admitted, err := w.Admission.Admit(ctx, doc, origin, accepted, func(s kernel.Submit) []kernel.Command { return []kernel.Command{s} })
 	if err != nil {
 		return Account{}, err
 	}

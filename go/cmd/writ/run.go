@@ -23,19 +23,27 @@ import (
 )
 
 func (c *command) runCommand() *cobra.Command {
-	return &cobra.Command{
+	var id string
+	cmd := &cobra.Command{
 		Use:   "run FILE",
 		Short: "Carry out a work order and print an account of it",
 		Long: "Submits the work order in FILE, has the policies decide, and carries out one attempt in a measured\n" +
-			"environment. Ctrl-C asks for cancellation; a second one leaves at once, and the next start closes what is open.",
+			"environment. Ctrl-C asks for cancellation; a second one leaves at once, and the next start closes what is open.\n" +
+			"Under the same --id it is carried out once: who repeats it is told what the first one was.",
 		Args: exact("FILE"),
-		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd.Context(), id, args[0]) },
 	}
+	cmd.Flags().StringVar(&id, "id", "", "the id of the delivery: dlv_ and a UUIDv7 (default: a new one)")
+	return cmd
 }
 
 // run is the main job.
-func (c *command) run(ctx context.Context, file string) (err error) {
+func (c *command) run(ctx context.Context, id, file string) (err error) {
 	doc, origin, err := c.load(file)
+	if err != nil {
+		return err
+	}
+	id, err = c.deliveryID(id)
 	if err != nil {
 		return err
 	}
@@ -53,18 +61,17 @@ func (c *command) run(ctx context.Context, file string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, door.Close()) }()
-	accepted, err := h.Accept(ingress.Run, doc.Canonical)
-	if err != nil {
-		return err
-	}
-	admitted, err := h.Admission.Admit(ctx, doc, origin, accepted)
+	run, err := h.Admit(ctx, ingress.Person(os.Getuid()), id, doc, origin)
 	var denied *admission.DeniedError
-	if errors.As(err, &denied) {
+	switch {
+	case errors.As(err, &denied):
 		return c.denied(denied)
-	}
-	if err != nil {
+	case err != nil:
 		return err
+	case run.Replayed:
+		return c.ranBefore(doc, run.SubmitAnswer)
 	}
+	admitted, accepted := run.Admitted, run.Accepted
 	sent := map[string]dispatcher.Sent{}
 	watch := func(s dispatcher.Sent) { sent[s.Purpose] = s }
 	state, err := c.carryOut(ctx, h, admitted, accepted, watch)

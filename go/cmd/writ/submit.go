@@ -38,6 +38,8 @@ type submitted struct {
 	Digest    canonical.Digest `json:"digest"`
 	// Served says that a host holds the state folder, and attempts the order by itself.
 	Served bool `json:"served"`
+	// Replayed says that the delivery had been recorded before.
+	Replayed bool `json:"replayed"`
 }
 
 func (c *command) submit(ctx context.Context, id, file string) error {
@@ -59,19 +61,29 @@ func (c *command) submit(ctx context.Context, id, file string) error {
 			return err
 		}
 	}
+	next := []string{"writ tick", "writ show " + string(answer.WorkOrder)}
+	if answer.Ticks {
+		next = next[1:]
+	}
+	return c.tellSubmitted(doc, answer, "submitted", next)
+}
+
+// ranBefore says of a delivery that was carried out before which work order it was: nothing
+// is done again.
+func (c *command) ranBefore(doc *schema.Document, answer host.SubmitAnswer) error {
+	return c.tellSubmitted(doc, answer, "ran before under this id, and does not run again", []string{"writ show " + string(answer.WorkOrder)})
+}
+
+func (c *command) tellSubmitted(doc *schema.Document, answer host.SubmitAnswer, what string, next []string) error {
 	var w workorder.WorkOrder
 	if err := doc.Decode(&w); err != nil {
 		return err
 	}
-	out := submitted{WorkOrder: answer.WorkOrder, Title: w.Title, Digest: doc.Digest, Served: answer.Ticks}
+	out := submitted{WorkOrder: answer.WorkOrder, Title: w.Title, Digest: doc.Digest, Served: answer.Ticks, Replayed: answer.Replayed}
 	return c.print(out, func(w io.Writer) {
 		s := c.style()
-		fmt.Fprintf(w, "\n%s  submitted\n\n", s.bold(plain(out.Title)))
+		fmt.Fprintf(w, "\n%s  %s\n\n", s.bold(plain(out.Title)), what)
 		section(w, s, "order", string(out.WorkOrder))
-		next := []string{"writ tick", "writ show " + string(out.WorkOrder)}
-		if out.Served {
-			next = next[1:]
-		}
 		section(w, s, "next", next...)
 		fmt.Fprintln(w)
 	})
