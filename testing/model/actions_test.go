@@ -58,7 +58,7 @@ func (m *machine) reservation(t *rapid.T, order kernel.State) workorder.Reservat
 	r := fixture.Reserved(m.t, m.kernel)
 	r.ID, r.Attempt = workorder.ReservationID(m.id("res")), workorder.AttemptID(m.id("att"))
 	r.WorkOrder, r.Ordinal, r.Fence.Attempt = order.WorkOrder, order.Attempts+1, r.Attempt
-	r.ExpiresUnixMilli = m.clock.now + 60_000
+	r.ExpiresUnixMilli, r.Account = m.clock.now+60_000, account
 	b := m.bundleFor(r, order, 0).Bundle()
 	r.Budget = b.Budget()
 	digests, err := b.Digests()
@@ -81,12 +81,15 @@ func (m *machine) bundleFor(r workorder.Reservation, order kernel.State, off uin
 func (m *machine) reserve(t *rapid.T) {
 	id := drawn(t, m.ref.orders, func(id workorder.ID, o *orderRef) bool { return o.attempts < 4 })
 	order := m.order(t, id)
-	r := m.reservation(t, order)
+	r, funded := m.reservation(t, order), m.hasRoom(t)
 	opened, err := m.ledger.Reserve(m.ctx, order, r.Attempt, ledger.Turn{Commands: []kernel.Command{kernel.Reserve{Reservation: r}}, Actor: "uid:0"})
 	room := false
 	switch order.Of(kernel.WorkOrderMachine).State {
 	case "submitted", "ready":
-		room = true
+		room = funded
+	}
+	if !funded {
+		m.seen["unfunded"]++
 	}
 	ok := m.commit(t, opened, err, func() {
 		m.ref.orders[id].attempts++

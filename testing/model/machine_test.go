@@ -95,6 +95,7 @@ func newMachine(t *testing.T, rt *rapid.T, seen map[string]int) *machine {
 		ref: &reference{orders: map[workorder.ID]*orderRef{}, attempts: map[workorder.AttemptID]*attemptRef{}, deliveries: map[string]*deliveryRef{}},
 	}
 	m.live(rt)
+	m.setCeiling(rt, 3*share)
 	m.reader, err = sqlite.Open(m.ctx, dir, sqlite.Options{})
 	must(rt, err)
 	m.index = projection.NewView(m.reader, m.kernel.Transitions())

@@ -75,13 +75,15 @@ func TestNothingTwiceNothingLost(t *testing.T) {
 			"time passes":    m.timePasses,
 			"reconcile time": m.reconcileTime,
 			"retry":          m.retry,
+			"change ceiling": m.changeCeiling,
+			"settle budget":  m.settleBudget,
 			"lose":           m.lose,
 			"crash":          m.crash,
 		})
 		m.end(rt)
 	})
 	// Histories in which nothing of interest happens show nothing.
-	for _, what := range []string{"applied", "lost", "retry_wait", "unknown_terminal", "cancelled", "disposed", "refused twice", "late", "crash", "in doubt"} {
+	for _, what := range []string{"applied", "lost", "retry_wait", "unknown_terminal", "cancelled", "disposed", "refused twice", "late", "crash", "in doubt", "settled", "unfunded"} {
 		if seen[what] == 0 && *histories >= enough {
 			t.Errorf("no history came by %q: %v", what, seen)
 		}
@@ -133,6 +135,7 @@ func (m *machine) hold(t *rapid.T) {
 	if got, want := marshalled(t, followed), marshalled(t, built); !bytes.Equal(got, want) {
 		t.Fatalf("followed, the index is\n%s\nand built anew\n%s", got, want)
 	}
+	m.holdAccount(t)
 	c, err := m.ledger.Clock(m.ctx, m.clock.domain)
 	must(t, err)
 	if known := c.At.Version > 0; known != m.ref.clock.known || known && (c.Steady() == m.ref.clock.blocked || c.Last.UnixMilli != m.ref.clock.last) {

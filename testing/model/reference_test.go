@@ -15,6 +15,8 @@ type reference struct {
 	attempts   map[workorder.AttemptID]*attemptRef
 	deliveries map[string]*deliveryRef
 	clock      clockRef
+	// ceiling is how much time there is to draw on, in milliseconds.
+	ceiling int64
 	// recorded counts the turns that are durable.
 	recorded uint64
 }
