@@ -562,7 +562,7 @@ func lives() map[string]func(t testing.TB) *life {
 		"expired": func(t testing.TB) *life {
 			l := newLife(t)
 			l.submit()
-			l.turn(nil, kernel.ExpireRetention{Clock: l.observe(lifecycle.Observation{Domain: fixed{}.Now().Domain, UnixMilli: fixture.Expires})})
+			l.turn(nil, kernel.ExpireReservation{Clock: l.observe(lifecycle.Observation{Domain: fixed{}.Now().Domain, UnixMilli: fixture.Expires})})
 			return l.finish()
 		},
 		"silent": func(t testing.TB) *life {
