@@ -120,51 +120,6 @@ func (c ExpireLease) decide(d *decision) error {
 	return d.of("attempt.lease_expired", c.Clock.Last, g)
 }
 
-// ExpireReservation closes an attempt whose reservation ran out before it was activated, by a clock whose
-// newest reading is recorded and counts. Nothing had begun, so the work order waits as before.
-type ExpireReservation struct {
-	Clock Clock
-}
-
-func (c ExpireReservation) decide(d *decision) error {
-	if err := d.merelyReserved(); err != nil {
-		return err
-	}
-	if !c.Clock.Steady() {
-		return clockBlocked(c.Clock)
-	}
-	if end := (lifecycle.Observation{Domain: c.Clock.Domain, UnixMilli: d.state.Reserved.ExpiresUnixMilli}); !c.Clock.Last.Reached(end) {
-		return notYet(string(d.state.Reservation), "the reservation", c.Clock, end)
-	}
-	g, err := report("ClockObservation", c.Clock.Last)
-	if err != nil {
-		return err
-	}
-	if err := d.of("reservation.expired", c.Clock.Last, g); err != nil {
-		return err
-	}
-	f := Failure{Conclusion: workorder.Timeout, Stage: "activate", Code: reason.BundleExpired,
-		Detail: "the preparation of the attempt took longer than its reservation allows",
-		Remedy: "nothing: nothing had begun, and the work order waits for its next attempt as before"}
-	if err := d.of("attempt.expired_no_effect", f.result(d.state.Attempt), g); err != nil {
-		return err
-	}
-	return d.unbegun(f)
-}
-
-// unbegun has the work order wait for its next attempt as before, unless too many were lost
-// one after the other before anything of them began.
-func (d *decision) unbegun(f Failure) error {
-	if d.state.Attempts < maxUnactivated {
-		return nil
-	}
-	g, err := report("FailureReport", f)
-	if err != nil {
-		return err
-	}
-	return d.of("work_order.preparation_failed", f, g)
-}
-
 func clockBlocked(c Clock) error {
 	return reason.New(reason.ClockBlocked, "nothing expires on a clock that went back or jumped", c.Domain,
 		"look at the clock, and reconcile it: `writ command --help`")
