@@ -259,6 +259,10 @@ func (a *Admission) block(ctx context.Context, s kernel.State, r policy.Record, 
 			Decision: decision, Code: first.Code, Why: first.Refusal().What,
 		}}},
 	})
+	if reason.Is(err, reason.JournalConflict) {
+		// A person said something of the order meanwhile: it is to be decided on as it stands now.
+		return errors.Join(err, Abandon(ctx, a.Ledger, s, accepted, workorder.Lost, err))
+	}
 	if err != nil {
 		return fmt.Errorf("record the denial of %s: %w", s.WorkOrder, err)
 	}

@@ -66,7 +66,7 @@ func (d *Dispatcher) Expire(ctx context.Context, id workorder.AttemptID, accepte
 	if lostRace(err) && closed.State.Generation == s.Generation {
 		return Closed{}, false, nil
 	}
-	return closed, err == nil, err
+	return closed, err == nil && closed.State.Generation != s.Generation, err
 }
 
 // Unactivated closes an attempt whose activation was refused, and returns why that was: as
@@ -81,8 +81,10 @@ func (d *Dispatcher) Unactivated(ctx context.Context, id workorder.AttemptID, ac
 		return s, errors.Join(why, err) // Somebody else closed it.
 	}
 	how := workorder.Failed
-	if reason.Is(why, reason.BundleExpired) {
-		how = workorder.Lost // On a clock that cannot be counted with nothing expires; the order waits all the same.
+	if reason.Is(why, reason.BundleExpired) || lostRace(why) {
+		// On a clock that cannot be counted with nothing expires, and a person may say something of
+		// the order while an attempt is prepared. The order waits all the same.
+		how = workorder.Lost
 	}
 	return s, errors.Join(why, admission.Abandon(ctx, d.Ledger, s, accepted, how, why))
 }

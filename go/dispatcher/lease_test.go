@@ -259,3 +259,35 @@ func (d never) Perform(_ context.Context, _ ledger.Permit) operation.Outcome {
 func (d never) Resolve(context.Context, operation.Intent) operation.Outcome {
 	return operation.Outcome{}
 }
+
+// What a person says of an order while an attempt at it is prepared ends that attempt and not
+// the order: nothing of it had begun.
+func TestAnOrderThatMovedWhileItWasPrepared(t *testing.T) {
+	l := newHost(t).newLife(t)
+	w := l.watched()
+	s, err := l.Ledger.State(t.Context(), fixture.Attempt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	order, err := l.Ledger.Order(t.Context(), fixture.WorkOrder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resume := kernel.Resume{Resumed: kernel.Resumed{Principal: "uid:0", Reason: "looked"}, Ingress: w.accepted.Digest}
+	if _, err := l.Ledger.CommitOrder(t.Context(), order, fixture.WorkOrder, ledger.Turn{Commands: []kernel.Command{resume}, Actor: "uid:0"}); err != nil {
+		t.Fatal(err)
+	}
+	_, why := l.Ledger.Commit(t.Context(), ledger.Turn{Fence: s.Fence(), Commands: []kernel.Command{l.Activation()}, Actor: "uid:0"})
+	if !reason.Is(why, reason.JournalConflict) {
+		t.Fatalf("the activation is told %v", why)
+	}
+	if _, err := w.dispatcher.Unactivated(t.Context(), fixture.Attempt, w.accepted, why); !reason.Is(err, reason.JournalConflict) {
+		t.Errorf("%v", err)
+	}
+	if order, err = l.Ledger.Order(t.Context(), fixture.WorkOrder); err != nil || order.Of(kernel.WorkOrderMachine).State != "submitted" {
+		t.Errorf("the order is %s, %v", order.Of(kernel.WorkOrderMachine).State, err)
+	}
+	if got := w.families(); got[len(got)-1] != "attempt.abandoned" {
+		t.Errorf("the attempt came to %v", got)
+	}
+}

@@ -43,15 +43,17 @@ func (c Clock) Due(w RetryWait) lifecycle.Observation { return c.due(w.Begun(), 
 // KeptUntil is the reading at which the time of what is kept is over, as Due is that of a pause.
 func (c Clock) KeptUntil(r protocol.Retention) lifecycle.Observation { return c.due(r.At, r.Until) }
 
+// due leaves alone what the clock has come to again: it was measured after the person's word,
+// or will be over later than it had to be, and never earlier than was promised.
 func (c Clock) due(begun, at lifecycle.Observation) lifecycle.Observation {
-	if c.disowns(begun) {
+	if c.disowns(begun) && c.Last.UnixMilli < begun.UnixMilli {
 		return lifecycle.Observation{Domain: c.Domain, UnixMilli: c.From.UnixMilli + at.UnixMilli - begun.UnixMilli}
 	}
 	return at
 }
 
-// disowns reports whether a reading lies beyond what a person said the clock counts from, and
-// was not read after that.
+// disowns reports whether a reading lies between what a person said the clock counts from and
+// what it had read until then: it may be one of those of which one was wrong.
 func (c Clock) disowns(at lifecycle.Observation) bool {
 	return at.Domain == c.Domain && at.UnixMilli > c.From.UnixMilli && at.UnixMilli <= c.Disowned.UnixMilli
 }

@@ -65,7 +65,7 @@ func TestAnApprovalIsOfWhatThePersonSaw(t *testing.T) {
 // else goes on waiting.
 func TestApprovalEndsOnlyTheWaitForIt(t *testing.T) {
 	for before, after := range map[lifecycle.State]lifecycle.State{
-		"blocked_policy": "ready", "blocked_budget": "blocked_budget", "blocked_dependency": "blocked_dependency", "retry_wait": "retry_wait", "ready": "ready",
+		"blocked_policy": "submitted", "blocked_budget": "blocked_budget", "blocked_dependency": "blocked_dependency", "retry_wait": "retry_wait", "ready": "ready",
 	} {
 		l := submittedIn(t, capability.Production)
 		l.state = l.state.At(kernel.WorkOrderMachine, before)

@@ -284,4 +284,12 @@ func TestARetentionOnAClockThatWasWrong(t *testing.T) {
 	if want := week().Until(reading(time.Minute)); c.clock.KeptUntil(r) != want {
 		t.Errorf("it ends at %+v, want %+v", c.clock.KeptUntil(r), want)
 	}
+	// What is kept later, at a reading that the clock had once while it was wrong, is kept as
+	// long as was promised.
+	r.At = reading(30 * 24 * time.Hour)
+	r.Until = r.Policy.Until(r.At)
+	c.do(kernel.ObserveClock{Clock: c.clock, Now: r.At})
+	if !c.clock.Steady() || c.clock.KeptUntil(r) != r.Until {
+		t.Errorf("kept at %+v it ends at %+v on %+v", r.At, c.clock.KeptUntil(r), c.clock)
+	}
 }

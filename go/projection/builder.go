@@ -221,8 +221,8 @@ func (b *Builder) order(id workorder.ID, e lifecycle.Event, now lifecycle.State,
 		o.Blocked, o.Dependency, o.Budget = "", new(kernel.Dependency), nil
 		return canonical.Decode(e.Body, o.Dependency)
 	case "work_order.mode_raised":
-		if now == "ready" {
-			o.Blocked, o.Dependency, o.Budget = "", nil, nil
+		if now == "submitted" {
+			o.Blocked = "" // It is decided anew.
 		}
 		o.Raised = new(kernel.ModeRaised)
 		return canonical.Decode(e.Body, o.Raised)

@@ -71,6 +71,13 @@ func (h *heart) stopped() bool {
 	return h.over != nil
 }
 
+// term is the lease as it was renewed last.
+func (h *heart) term() kernel.Lease {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.lease
+}
+
 // revive has the heart try again.
 func (h *heart) revive() {
 	h.mu.Lock()
@@ -89,7 +96,7 @@ func (d *drive) alive() error {
 	if err != nil || !preview.State.Leased() {
 		return err // What is known closes it.
 	}
-	l, lease := d.attempt.Ledger, preview.State.Lease
+	l, lease := d.attempt.Ledger, d.heart.term() // Polls have renewed it since the last turn.
 	clock, err := l.Clock(d.closing(), lease.At.Domain)
 	if err == nil {
 		clock, err = l.Observe(d.closing(), clock, clock.Read(lease), ledger.Turn{Actor: d.attempt.Actor, Cause: d.attempt.Cause})

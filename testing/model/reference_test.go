@@ -100,7 +100,7 @@ func (c *clockRef) reconcile(from int64) { c.blocked, c.last, c.from = false, fr
 // due is when a pause is over that began at a reading. One that was disowned since is measured
 // from where the clock counts again.
 func (c *clockRef) due(begun, delay int64) int64 {
-	if begun > c.from && begun <= c.disowned {
+	if begun > c.from && begun <= c.disowned && c.last < begun {
 		begun = c.from
 	}
 	return begun + delay

@@ -116,5 +116,9 @@ func (p *Provider) forget(found protocol.EnvironmentReconciliation) operation.Ou
 	if err := p.kept.Remove(found.Resource); err != nil {
 		return operation.Refused(operation.Unknown, err)
 	}
-	return removed(found)
+	out := removed(found)
+	if !found.Gone {
+		out.Knowledge = operation.Unknown // The bytes are gone: it is not that nothing took place.
+	}
+	return out
 }
