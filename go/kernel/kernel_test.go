@@ -550,6 +550,11 @@ func (l *life) recover() {
 	}
 	for range 20 {
 		p := l.next()
+		for _, o := range l.state.Operations() {
+			if o.State == "intended" && len(p.Resolve) == 0 {
+				l.t.Errorf("nobody is asked what became of %s before %+v", o.Intent.Key, p)
+			}
+		}
 		switch {
 		case len(p.Resolve) > 0:
 			for _, in := range p.Resolve {
