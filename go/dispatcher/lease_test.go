@@ -5,14 +5,12 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/writ-runtime/writ/go/dispatcher"
 	"github.com/writ-runtime/writ/go/environment"
 	"github.com/writ-runtime/writ/go/ingress"
-	"github.com/writ-runtime/writ/go/journal"
 	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/ledger"
 	"github.com/writ-runtime/writ/go/lifecycle"
@@ -25,29 +23,10 @@ import (
 
 const lease = time.Duration(fixture.Lease) * time.Millisecond
 
-// hand is the fixed clock, set by hand.
-type hand struct {
-	fixture.Clock
-	mu sync.Mutex
-	by time.Duration
-}
-
-func (h *hand) Now() journal.Observation {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return fixture.At(h.by)
-}
-
-func (h *hand) set(by time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.by = by
-}
-
 // watched is an attempt under a clock that is set by hand, and whoever watches it.
 type watched struct {
 	*life
-	clock      *hand
+	clock      *fixture.Hand
 	dispatcher *dispatcher.Dispatcher
 	accepted   ingress.Accepted
 	// waits are how long the watch looks away each time, wakes ends that.
@@ -58,7 +37,7 @@ type watched struct {
 
 func (l *life) watched() *watched {
 	l.t.Helper()
-	w := &watched{life: l, clock: &hand{}, waits: make(chan time.Duration), wakes: make(chan time.Time), revoked: make(chan workorder.AttemptID, 1)}
+	w := &watched{life: l, clock: &fixture.Hand{}, waits: make(chan time.Duration), wakes: make(chan time.Time), revoked: make(chan workorder.AttemptID, 1)}
 	l.Ledger = ledger.New(l.Store, l.Ledger.Kernel(), w.clock)
 	var err error
 	w.accepted, err = ingress.NewGate("uid:0").Accept("uid:0", ingress.Delivery{ID: fixture.Delivery(1), Channel: "cli", Verb: ingress.Tick})
@@ -116,7 +95,7 @@ func TestAHungSupervisorIsLeftBehind(t *testing.T) {
 	if wait := <-w.waits; wait != lease {
 		t.Errorf("the watch looks away for %s", wait)
 	}
-	w.clock.set(lease - time.Second)
+	w.clock.Set(lease - time.Second)
 	w.wakes <- time.Time{}
 	if wait := <-w.waits; wait != time.Second {
 		t.Errorf("before the end the watch looks away for %s", wait)
@@ -124,7 +103,7 @@ func TestAHungSupervisorIsLeftBehind(t *testing.T) {
 	if got := w.families(); slices.Contains(got, "attempt.lease_expired") {
 		t.Fatalf("too early: %v", got)
 	}
-	w.clock.set(lease)
+	w.clock.Set(lease)
 	w.wakes <- time.Time{}
 	<-w.waits // It waits for the supervisor, which is stuck.
 	if id := <-w.revoked; id != fixture.Attempt {
@@ -174,12 +153,12 @@ func TestNoLeaseEndsOnABlockedClock(t *testing.T) {
 			l := newHost(t).newLife(t)
 			w := l.watched()
 			l.begin()
-			w.clock.set(wrong)
+			w.clock.Set(wrong)
 			closed, over := w.expire()
 			if over || !strings.Contains(closed.Waits, "a person: the clock") {
 				t.Fatalf("over: %v, it waits for %q", over, closed.Waits)
 			}
-			w.clock.set(2 * lease)
+			w.clock.Set(2 * lease)
 			if _, over := w.expire(); over {
 				t.Fatal("the lease ended on a blocked clock")
 			}
@@ -194,11 +173,11 @@ func TestNoLeaseEndsOnABlockedClock(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w.clock.set(3*lease - time.Millisecond)
+			w.clock.Set(3*lease - time.Millisecond)
 			if _, over := w.expire(); over {
 				t.Fatal("the lease is shorter than it is long")
 			}
-			w.clock.set(3 * lease)
+			w.clock.Set(3 * lease)
 			if closed, over := w.expire(); !over || closed.State.Result.Conclusion != workorder.Lost {
 				t.Errorf("over: %v, %+v", over, closed.State.Result)
 			}
@@ -232,11 +211,11 @@ func TestAReservationThatRanOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := h.newLife(t).watched()
-			w.clock.set(time.Minute - time.Millisecond)
+			w.clock.Set(time.Minute - time.Millisecond)
 			if _, over := w.expire(); over {
 				t.Fatal("too early")
 			}
-			w.clock.set(time.Minute)
+			w.clock.Set(time.Minute)
 			s := end(w)
 			if at := s.Of(kernel.AttemptMachine).State; at != "expired_no_effect" || s.Of(kernel.ReservationMachine).State != "expired" {
 				t.Errorf("attempt and reservation are %s and %s", at, s.Of(kernel.ReservationMachine).State)

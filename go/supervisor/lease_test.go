@@ -3,12 +3,10 @@ package supervisor_test
 import (
 	"context"
 	"os"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/writ-runtime/writ/go/executor"
-	"github.com/writ-runtime/writ/go/journal"
 	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/ledger"
 	"github.com/writ-runtime/writ/go/lifecycle"
@@ -20,28 +18,9 @@ import (
 
 const lease = time.Duration(fixture.Lease) * time.Millisecond
 
-// hand is the fixed clock, set by hand.
-type hand struct {
-	fixture.Clock
-	mu sync.Mutex
-	by time.Duration
-}
-
-func (h *hand) Now() journal.Observation {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return fixture.At(h.by)
-}
-
-func (h *hand) move(by time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.by += by
-}
-
 // timed puts the attempt under a clock that is moved by hand.
-func (r *rig) timed() *hand {
-	h := &hand{}
+func (r *rig) timed() *fixture.Hand {
+	h := &fixture.Hand{}
 	r.Ledger = ledger.New(r.Store, r.Ledger.Kernel(), h)
 	r.attempt.Ledger = r.Ledger
 	return h
@@ -102,7 +81,7 @@ func TestALeaseIsRenewedWhileTheWorkGetsOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := h.newRig(t, nil)
 			clock := r.timed()
-			r.held(6, func(int) { clock.move(test.by) })
+			r.held(6, func(int) { clock.Move(test.by) })
 			s := r.run()
 			if s.Result == nil || s.Result.Conclusion != workorder.Succeeded {
 				t.Errorf("the attempt came to %+v", s.Result)
@@ -118,10 +97,10 @@ func TestALeaseIsRenewedWhileTheWorkGetsOn(t *testing.T) {
 // not go on: it ends what it started, and closes the attempt as lost.
 func TestWhoeverWasAwayTooLongDoesNotGoOn(t *testing.T) {
 	h := newHost(t)
-	for name, away := range map[string]func(r *rig, clock *hand){
-		"while the tool runs": func(r *rig, clock *hand) { r.held(1, func(int) { clock.move(lease) }) },
-		"before a turn": func(r *rig, clock *hand) {
-			r.launching = func(func([]byte)) { clock.move(lease) }
+	for name, away := range map[string]func(r *rig, clock *fixture.Hand){
+		"while the tool runs": func(r *rig, clock *fixture.Hand) { r.held(1, func(int) { clock.Move(lease) }) },
+		"before a turn": func(r *rig, clock *fixture.Hand) {
+			r.launching = func(func([]byte)) { clock.Move(lease) }
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -148,9 +127,9 @@ func TestAWrongClockStopsNobody(t *testing.T) {
 	clock := r.timed()
 	r.held(2, func(n int) {
 		if n == 1 {
-			clock.move(91 * 24 * time.Hour)
+			clock.Move(91 * 24 * time.Hour)
 		} else {
-			clock.move(-91 * 24 * time.Hour)
+			clock.Move(-91 * 24 * time.Hour)
 		}
 	})
 	s := r.run()
@@ -174,7 +153,7 @@ func TestARaisedFenceStopsTheWork(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		clock.move(lease / 2)
+		clock.Move(lease / 2)
 		close(ended)
 		return executor.Status{}, nil
 	}

@@ -340,6 +340,20 @@ func keeping(t testing.TB) *life {
 	return l.finish()
 }
 
+// resolve has everything that is open asked about, and come to the same.
+func (l *life) resolve(answer answers) {
+	l.t.Helper()
+	var resolved []kernel.Command
+	for _, in := range l.state.Open() {
+		s, err := l.ledger.Resolve(l.t.Context(), l.state, in, answer)
+		if err != nil {
+			l.t.Fatal(err)
+		}
+		resolved = append(resolved, s)
+	}
+	l.turn(nil, resolved...)
+}
+
 // metered is the way of an attempt that draws on an account and fails. The clock stands
 // still, so that nobody knows how long its tool ran until a person says so.
 func metered(t testing.TB) *life {
@@ -479,15 +493,7 @@ func lives() map[string]func(t testing.TB) *life {
 			l := newLife(t)
 			l.complete()
 			l.turn(nil, kernel.Fence{Why: "its supervisor ended"})
-			var resolved []kernel.Command
-			for _, in := range l.state.Open() {
-				s, err := l.ledger.Resolve(t.Context(), l.state, in, answers{Knowledge: operation.NotApplied, Code: reason.OperationDissolved, Detail: "it died with the name"})
-				if err != nil {
-					t.Fatal(err)
-				}
-				resolved = append(resolved, s)
-			}
-			l.turn(nil, resolved...)
+			l.resolve(answers{Knowledge: operation.NotApplied, Code: reason.OperationDissolved, Detail: "it died with the name"})
 			l.next(nil, kernel.Reconciled{Found: protocol.EnvironmentReconciliation{Resource: l.state.Resource, WasAlive: true, Gone: true}})
 			l.remove()
 			return l.finish()
@@ -528,15 +534,7 @@ func lives() map[string]func(t testing.TB) *life {
 			l := newLife(t)
 			l.activate()
 			l.turn(nil, kernel.Fence{Why: "its supervisor ended"})
-			var resolved []kernel.Command
-			for _, in := range l.state.Open() {
-				s, err := l.ledger.Resolve(t.Context(), l.state, in, answers{Knowledge: operation.Unknown, Code: reason.OperationDissolved, Detail: "it died with the name"})
-				if err != nil {
-					t.Fatal(err)
-				}
-				resolved = append(resolved, s)
-			}
-			l.turn(nil, resolved...)
+			l.resolve(answers{Knowledge: operation.Unknown, Code: reason.OperationDissolved, Detail: "it died with the name"})
 			l.turn(nil, kernel.Reconciled{Found: protocol.EnvironmentReconciliation{Resource: l.state.Resource, WasAlive: true, Why: "it cannot be seen"}})
 			desk := &ingress.Desk{Gate: ingress.NewGate("uid:1000"), Ledger: l.ledger, Journal: l.store}
 			handle := func(n int, text string) {
@@ -577,15 +575,7 @@ func lives() map[string]func(t testing.TB) *life {
 			l := newLife(t)
 			l.complete()
 			l.turn(nil, kernel.Fence{Why: "its supervisor ended"})
-			var resolved []kernel.Command
-			for _, in := range l.state.Open() {
-				s, err := l.ledger.Resolve(t.Context(), l.state, in, answers{Knowledge: operation.NotApplied, Code: reason.OperationDissolved, Detail: "it died with the name"})
-				if err != nil {
-					t.Fatal(err)
-				}
-				resolved = append(resolved, s)
-			}
-			l.turn(nil, resolved...)
+			l.resolve(answers{Knowledge: operation.NotApplied, Code: reason.OperationDissolved, Detail: "it died with the name"})
 			retry := l.ledger.Retry()
 			l.next(nil, kernel.Reconciled{Found: protocol.EnvironmentReconciliation{Resource: l.state.Resource, WasAlive: true, Gone: true}, Retry: retry})
 			l.remove()
