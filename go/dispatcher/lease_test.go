@@ -227,6 +227,40 @@ func TestAReservationThatRanOut(t *testing.T) {
 	}
 }
 
+// What was decided by a reading of a clock that was blocked meanwhile is not recorded: what is
+// known of the clock comes first.
+func TestNothingEndsByAClockThatMoved(t *testing.T) {
+	w := newHost(t).newLife(t).watched()
+	read := func() kernel.Clock {
+		t.Helper()
+		clock, err := w.Ledger.Clock(t.Context(), fixture.At(0).Domain)
+		if err == nil {
+			clock, err = w.Ledger.Observe(t.Context(), clock, lifecycle.Observation{}, ledger.Turn{Actor: "uid:0"})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return clock
+	}
+	w.clock.Set(time.Minute)
+	steady := read()
+	w.clock.Set(-time.Hour)
+	if now := read(); now.Steady() {
+		t.Fatal("the clock went back, and is steady")
+	}
+	s, err := w.Ledger.State(t.Context(), fixture.Attempt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.Ledger.Commit(t.Context(), ledger.Turn{Fence: s.Fence(), Commands: []kernel.Command{kernel.ExpireReservation{Clock: steady}}, Actor: "uid:0"})
+	if !reason.Is(err, reason.JournalConflict) {
+		t.Errorf("it came to %v", err)
+	}
+	if got := w.families(); len(got) != 1 {
+		t.Errorf("it went %v", got)
+	}
+}
+
 // never fails the test if it is performed.
 type never struct{ t *testing.T }
 

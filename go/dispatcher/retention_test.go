@@ -202,7 +202,15 @@ func TestWhatIsKeptExpires(t *testing.T) {
 	t.Run("although a life ended before its removal", func(t *testing.T) {
 		l := h.keeping(t, 7)
 		end := l.State.Retained.Until
-		l.Next(kernel.ExpireRetention{Clock: kernel.Clock{Domain: end.Domain, At: kernel.Standing{State: "steady", Version: 1, Machine: 1}, Last: end}})
+		clock := kernel.Clock{Domain: end.Domain}
+		err := l.Ledger.CommitClock(t.Context(), clock, ledger.Turn{Commands: []kernel.Command{kernel.ObserveClock{Clock: clock, Now: end}}, Actor: "uid:0"})
+		if err == nil {
+			clock, err = l.Ledger.Clock(t.Context(), end.Domain)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Next(kernel.ExpireRetention{Clock: clock})
 		if row := l.index().Attempt(fixture.Attempt); row.Open != 1 || row.Retention.Ended || !l.isKept() {
 			t.Fatalf("the index says %+v", row)
 		}

@@ -107,6 +107,8 @@ func (h *Host) ask(_ context.Context, id workorder.AttemptID, commands []kernel.
 	switch {
 	case !ok:
 		return false, nil
+	case errors.Is(context.Cause(r.ctx), errRevoked):
+		return true, reason.New(reason.KernelWrongState, "the lease of the attempt ran out, and it is being closed", string(id), "see how it ends with `writ show`")
 	case context.Cause(r.ctx) != error(asked):
 		return true, reason.New(reason.KernelWrongState, "the attempt is being cancelled already", string(id), "see how it ends with `writ show`")
 	}

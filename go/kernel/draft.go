@@ -53,5 +53,5 @@ func (t *Draft) Decision() (Decision, error) {
 	maps.DeleteFunc(d.state.standings, func(s lifecycle.Subject, _ Standing) bool {
 		return s.Machine() == CommandMachine || s.Machine() == ClockMachine || s.Machine() == AccountMachine
 	})
-	return Decision{Events: d.events, State: d.state, Begun: d.begun, Replayed: d.replayed, Moves: d.moves}, nil
+	return Decision{Events: d.events, State: d.state, Begun: d.begun, Replayed: d.replayed, Rests: d.rests, Moves: d.moves}, nil
 }

@@ -47,9 +47,18 @@ type Decision struct {
 	Begun []operation.Intent
 	// Replayed are the records of operations that were asked for again.
 	Replayed []operation.Record
+	// Rests are subjects that it moves nothing of and rests on: it counts only while each stands
+	// at the given event.
+	Rests []Rest
 	// Moves are what it moves of an account, all of the same one. Where there are any, it is
 	// complete only with the events that Moved adds.
 	Moves []Move
+}
+
+// Rest is a subject, and how many events it had when something was decided by it.
+type Rest struct {
+	Subject lifecycle.Subject
+	Version uint64
 }
 
 // Decide decides the commands in order, each on the state that the one before left.
@@ -69,6 +78,7 @@ type decision struct {
 	events   []lifecycle.Event
 	begun    []operation.Intent
 	replayed []operation.Record
+	rests    []Rest
 	moves    []Move
 }
 

@@ -107,8 +107,8 @@ func (c ExpireLease) decide(d *decision) error {
 	if !d.state.Leased() {
 		return wrongState(string(d.state.Attempt), "the attempt is under no lease any more")
 	}
-	if !c.Clock.Steady() {
-		return clockBlocked(c.Clock)
+	if err := d.expiresBy(c.Clock); err != nil {
+		return err
 	}
 	if end := c.Clock.Ends(d.state.Lease); !c.Clock.Last.Reached(end) {
 		return notYet(string(d.state.Attempt), "the lease", c.Clock, end)
@@ -118,6 +118,16 @@ func (c ExpireLease) decide(d *decision) error {
 		return err
 	}
 	return d.of("attempt.lease_expired", c.Clock.Last, g)
+}
+
+// expiresBy has the decision rest on a clock as it stands, and refuses one that nothing expires by:
+// whatever is said of the clock meanwhile comes first.
+func (d *decision) expiresBy(c Clock) error {
+	if !c.Steady() {
+		return clockBlocked(c)
+	}
+	d.rests = append(d.rests, Rest{c.Subject(), c.At.Version})
+	return nil
 }
 
 func clockBlocked(c Clock) error {

@@ -67,8 +67,8 @@ func (c ExpireReservation) decide(d *decision) error {
 	if err := d.merelyReserved(); err != nil {
 		return err
 	}
-	if !c.Clock.Steady() {
-		return clockBlocked(c.Clock)
+	if err := d.expiresBy(c.Clock); err != nil {
+		return err
 	}
 	if end := (lifecycle.Observation{Domain: c.Clock.Domain, UnixMilli: d.state.Reserved.ExpiresUnixMilli}); !c.Clock.Last.Reached(end) {
 		return notYet(string(d.state.Reservation), "the reservation", c.Clock, end)

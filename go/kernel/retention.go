@@ -8,7 +8,6 @@ import (
 	"github.com/writ-runtime/writ/go/lifecycle"
 	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/protocol"
-	"github.com/writ-runtime/writ/go/reason"
 )
 
 // Retained is what is kept of an environment that is gone.
@@ -46,9 +45,8 @@ type ExpireRetention struct {
 }
 
 func (c ExpireRetention) decide(d *decision) error {
-	if !c.Clock.Steady() {
-		return reason.New(reason.ClockBlocked, "nothing expires on a clock that went back or jumped", c.Clock.Domain,
-			"look at the clock, and reconcile it: `writ command --help`")
+	if err := d.expiresBy(c.Clock); err != nil {
+		return err
 	}
 	r := d.state.Retained
 	switch {

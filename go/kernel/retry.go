@@ -63,8 +63,8 @@ type RetryReady struct {
 }
 
 func (c RetryReady) decide(d *decision) error {
-	if !c.Clock.Steady() {
-		return clockBlocked(c.Clock)
+	if err := d.expiresBy(c.Clock); err != nil {
+		return err
 	}
 	if d.state.Retry == nil || !c.Clock.Last.Reached(c.Clock.Due(*d.state.Retry)) {
 		return wrongState(string(d.state.WorkOrder), "the work order does not wait for its next attempt, or not yet long enough")

@@ -271,6 +271,12 @@ func (l *Ledger) batch(scope string, count uint64, d kernel.Decision, t Turn, no
 			expect = append(expect, journal.Expectation{Subject: e.Subject, Version: e.Version - 1})
 		}
 	}
+	for _, r := range d.Rests {
+		if !seen[r.Subject] {
+			seen[r.Subject] = true
+			expect = append(expect, journal.Expectation{Subject: r.Subject, Version: r.Version})
+		}
+	}
 	identity, err := operation.NewKey(Namespace, scope, "ledger", "turn", "after-"+strconv.FormatUint(count, 10))
 	if err != nil {
 		return journal.Batch{}, err
