@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"unsafe"
 
 	lls "github.com/landlock-lsm/go-landlock/landlock/syscall"
@@ -23,15 +24,18 @@ import (
 //	network      no socket but stream sockets of this machine, and none of them connects to anything (seccomp); it may
 //	             listen in folder
 //	processes    a process namespace of its own, in which no other process can be named, signalled or looked at by its
-//	             number, and with which whatever it left behind dies; a namespace for System V and message queues
+//	             number, and with which whatever it left behind dies; a namespace for System V and message queues. It cannot
+//	             outlive this process
+//	locks        none on any file, no lease, and nothing but questions by ioctl (seccomp)
 //	privileges   no_new_privs, and no capabilities, also for root
 //	the rest     ptrace, io_uring, bpf, mounts, namespaces, keys, modules, clocks and reboot (seccomp)
 //
-// Reading is not bounded: it changes nothing. denied, if not nil, is told in a few words of each try that the filter
-// answered, and of each name outside of folder that was to be made or written where Landlock answers; it is told one at a
-// time and must not wait long. It is not told of a file that was not executed. Whoever takes pains can keep a name from being told of, and not from being denied.
-// Start fails with environment.unsupported where the host cannot enforce all
-// of it, and with environment.start_failed for a program that needs another one to be executed. The children die with the starter's thread, so one is made for each start; Close ends it.
+// Reading is not bounded, also not where it takes something away, as from a named pipe. denied, if not nil, is told in a
+// few words of each try that the filter answered, and of each name outside of folder that was to be made or written where
+// Landlock answers; it is told one at a time and must not wait long. It is not told of a file that was not executed. Whoever
+// takes pains can keep a name from being told of, and not from being denied. Start fails with environment.unsupported where
+// the host cannot enforce all of it, and with environment.start_failed for a program that needs another one to be executed.
+// The children die with the starter's thread, so one is made for each start; Close ends it.
 func NewContained(folder string, denied func(what string)) *Starter {
 	// The standard library tries once what it can do with processes. It must not try it on a thread that may not.
 	if self, err := os.FindProcess(os.Getpid()); err == nil {
@@ -210,8 +214,12 @@ func effects(asks bool) []unix.SockFilter {
 		statement(answer, unix.SECCOMP_RET_KILL_PROCESS),
 	}
 	deny := unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+	p = append(p, truncating()...)
 	if asks {
 		deny = unix.SECCOMP_RET_USER_NOTIF
+	}
+	p = append(p, holding(deny)...)
+	if asks {
 		for _, n := range naming() {
 			p = append(p, jump(ifEqual, n.number, 0, 1), statement(answer, deny))
 		}
@@ -241,6 +249,57 @@ func effects(asks bool) []unix.SockFilter {
 	)
 }
 
+// truncating denies to shorten a file by opening it only to be read, which Landlock learned to see with its third version.
+// Nobody means that; whose flags cannot be looked at is told to use the older call.
+func truncating() []unix.SockFilter {
+	p := []unix.SockFilter{
+		jump(ifEqual, unix.SYS_OPENAT2, 0, 1),
+		statement(answer, unix.SECCOMP_RET_ERRNO|uint32(unix.ENOSYS)),
+	}
+	for _, c := range []struct{ number, flags uint32 }{{unix.SYS_OPEN, 1}, {unix.SYS_OPENAT, 2}} {
+		p = append(p,
+			jump(ifEqual, c.number, 0, 6),
+			statement(load, offsetArgs+c.flags*8),
+			statement(and, unix.O_ACCMODE|unix.O_TRUNC),
+			jump(ifEqual, unix.O_TRUNC|unix.O_RDONLY, 1, 0),
+			jump(ifEqual, unix.O_TRUNC|unix.O_ACCMODE, 0, 1),
+			statement(answer, unix.SECCOMP_RET_ERRNO|uint32(unix.EPERM)),
+			statement(load, offsetNumber),
+		)
+	}
+	return p
+}
+
+// holding denies what a descriptor that was opened only to be read is still good for: a lock or a lease by which others
+// wait, and whatever ioctl changes. And it denies to outlive the host.
+func holding(deny uint32) []unix.SockFilter {
+	one := func(number, arg uint32, inner ...unix.SockFilter) []unix.SockFilter {
+		inner = append([]unix.SockFilter{statement(load, offsetArgs+arg*8)}, inner...)
+		inner = append(inner, statement(load, offsetNumber))
+		return append([]unix.SockFilter{jump(ifEqual, number, 0, uint8(len(inner)))}, inner...)
+	}
+	var locks, asking []unix.SockFilter
+	for _, cmd := range []uint32{unix.F_SETLK, unix.F_SETLKW, unix.F_OFD_SETLK, unix.F_OFD_SETLKW, unix.F_SETLEASE, unix.F_NOTIFY} {
+		locks = append(locks, jump(ifEqual, cmd, 0, 1), statement(answer, deny))
+	}
+	for _, cmd := range []uint32{unix.TCGETS, unix.TIOCGWINSZ, fionread, fionbio, fioclex, fionclex} {
+		asking = append(asking, jump(ifEqual, cmd, 0, 1), statement(answer, unix.SECCOMP_RET_ALLOW))
+	}
+	return slices.Concat(
+		one(unix.SYS_FCNTL, 1, locks...),
+		one(unix.SYS_IOCTL, 1, append(asking, statement(answer, deny))...),
+		one(unix.SYS_PRCTL, 0,
+			jump(ifEqual, unix.PR_SET_PDEATHSIG, 0, 3),
+			statement(load, offsetArgs+1*8),
+			jump(ifEqual, uint32(unix.SIGKILL), 1, 0), // what its starter sets
+			statement(answer, deny),
+		),
+	)
+}
+
+// Numbers of ioctl that the library at hand does not name.
+const fionread, fionbio, fionclex, fioclex = 0x541b, 0x5421, 0x5450, 0x5451
+
 // reaching are the calls by which something is changed that is no file's content or name.
 func reaching() []uint32 {
 	const (
@@ -249,6 +308,8 @@ func reaching() []uint32 {
 	)
 	return []uint32{
 		unix.SYS_CONNECT,
+		unix.SYS_SOCKETPAIR, // whose datagrams go to any name
+		unix.SYS_FLOCK,
 		unix.SYS_EXECVEAT, unix.SYS_MEMFD_CREATE, unix.SYS_MEMFD_SECRET,
 		unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER,
 		unix.SYS_CHMOD, unix.SYS_FCHMOD, unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_CHOWN, unix.SYS_FCHOWN, unix.SYS_LCHOWN, unix.SYS_FCHOWNAT,

@@ -41,6 +41,7 @@ const (
 	load      = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
 	ifEqual   = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
 	ifAtLeast = unix.BPF_JMP | unix.BPF_JGE | unix.BPF_K
+	and       = unix.BPF_ALU | unix.BPF_AND | unix.BPF_K
 	ifAnyBit  = unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K
 	answer    = unix.BPF_RET | unix.BPF_K
 )

@@ -124,6 +124,16 @@ func callName(number uint32) string {
 	switch number {
 	case unix.SYS_SOCKET:
 		return "socket"
+	case unix.SYS_SOCKETPAIR:
+		return "socketpair"
+	case unix.SYS_FLOCK:
+		return "flock"
+	case unix.SYS_FCNTL:
+		return "fcntl"
+	case unix.SYS_IOCTL:
+		return "ioctl"
+	case unix.SYS_PRCTL:
+		return "prctl"
 	case unix.SYS_CONNECT:
 		return "connect"
 	case unix.SYS_EXECVEAT:

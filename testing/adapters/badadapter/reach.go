@@ -28,6 +28,21 @@ func reach(ctx context.Context, h sdk.Host, in sdk.Start) {
 	}{
 		{"socket", func() error { _, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0); return err }},
 		{"datagram", func() error { _, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM, 0); return err }},
+		{"datagram of a pair", func() error { _, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_DGRAM, 0); return err }},
+		{"empty by reading", func() error { return opened(stays, unix.O_TRUNC, func(int) error { return nil }) }},
+		{"empty by neither", func() error { return opened(stays, unix.O_TRUNC|unix.O_ACCMODE, func(int) error { return nil }) }},
+		{"lock", func() error {
+			return opened(stays, 0, func(fd int) error { return unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB) })
+		}},
+		{"lock a range", func() error {
+			return opened(stays, 0, func(fd int) error {
+				return unix.FcntlFlock(uintptr(fd), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_RDLCK})
+			})
+		}},
+		{"set a flag", func() error {
+			return opened(stays, 0, func(fd int) error { return unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, 0x40) })
+		}},
+		{"outlive its host", func() error { return unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0) }},
 		{"connect", func() error { _, err := net.Dial("unix", beside("listens")); return err }},
 		{"exec", func() error { return exec.Command("/bin/true").Run() }},
 		{"exec memory", memory},
@@ -64,6 +79,16 @@ func reach(ctx context.Context, h sdk.Host, in sdk.Start) {
 	h.Log(ctx, sdk.LevelInfo, "may: "+capabilities())
 }
 
+// opened does something with a file that it opens.
+func opened(name string, flags int, do func(fd int) error) error {
+	fd, err := unix.Open(name, flags, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	return do(fd)
+}
+
 func memory() error {
 	_, err := unix.MemfdCreate("x", 0)
 	return err
@@ -90,14 +115,15 @@ func kill(pid int) error {
 	return unix.Kill(pid, 0)
 }
 
-// leave forks a process that waits in a session of its own, and returns whether that worked. Should nothing else end it,
-// it ends after a minute.
+// leave forks a process that waits in a session of its own, and returns whether that worked. It holds nothing by which its
+// host would notice it. Should nothing else end it, it ends after ten minutes.
 func leave() bool {
-	minute := unix.Timespec{Sec: 60}
+	long := unix.Timespec{Sec: 600}
 	pid, _, errno := syscall.RawSyscall(syscall.SYS_FORK, 0, 0, 0)
 	if errno == 0 && pid == 0 {
 		_, _, _ = syscall.RawSyscall(syscall.SYS_SETSID, 0, 0, 0)
-		_, _, _ = syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&minute)), 0, 0)
+		_, _, _ = syscall.RawSyscall(unix.SYS_CLOSE_RANGE, 0, 1<<31-1, 0)
+		_, _, _ = syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&long)), 0, 0)
 		for {
 			_, _, _ = syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0)
 		}
