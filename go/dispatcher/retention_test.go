@@ -151,12 +151,9 @@ func TestWhatIsKeptExpires(t *testing.T) {
 	})
 	t.Run("although it takes longer than a clock may jump", func(t *testing.T) {
 		l := h.keeping(t, 80)
-		first, clock := l.Ledger.Now(), kernel.Clock{Domain: "fixture"}
+		first := l.Ledger.Now()
 		first.UnixMilli -= (30 * day).Milliseconds()
-		err := l.Ledger.CommitClock(t.Context(), clock, ledger.Turn{Commands: []kernel.Command{kernel.ObserveClock{Clock: clock, Now: first}}, Actor: "uid:0"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fixture.Observe(t, l.Ledger, first)
 		for _, step := range []struct {
 			after time.Duration
 			turns uint64
@@ -189,11 +186,7 @@ func TestWhatIsKeptExpires(t *testing.T) {
 	})
 	t.Run("on a clock that jumped", func(t *testing.T) {
 		l := h.keeping(t, 7)
-		clock := kernel.Clock{Domain: "fixture"}
-		err := l.Ledger.CommitClock(t.Context(), clock, ledger.Turn{Commands: []kernel.Command{kernel.ObserveClock{Clock: clock, Now: l.Ledger.Now()}}, Actor: "uid:0"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fixture.Observe(t, l.Ledger, l.Ledger.Now())
 		e, _ := l.expire(100 * week)
 		if e == nil || !strings.Contains(e.Waits, "a person: the clock") || !l.isKept() {
 			t.Errorf("it says %+v", e)
@@ -201,16 +194,7 @@ func TestWhatIsKeptExpires(t *testing.T) {
 	})
 	t.Run("although a life ended before its removal", func(t *testing.T) {
 		l := h.keeping(t, 7)
-		end := l.State.Retained.Until
-		clock := kernel.Clock{Domain: end.Domain}
-		err := l.Ledger.CommitClock(t.Context(), clock, ledger.Turn{Commands: []kernel.Command{kernel.ObserveClock{Clock: clock, Now: end}}, Actor: "uid:0"})
-		if err == nil {
-			clock, err = l.Ledger.Clock(t.Context(), end.Domain)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.Next(kernel.ExpireRetention{Clock: clock})
+		l.Next(kernel.ExpireRetention{Clock: fixture.Observe(t, l.Ledger, l.State.Retained.Until)})
 		if row := l.index().Attempt(fixture.Attempt); row.Open != 1 || row.Retention.Ended || !l.isKept() {
 			t.Fatalf("the index says %+v", row)
 		}

@@ -23,30 +23,14 @@ type later struct {
 
 func (l later) Now() journal.Observation { return fixture.At(l.by) }
 
-// observe records a reading of the clock, and returns the clock as it then stands.
-func (l *life) observe(at lifecycle.Observation) kernel.Clock {
-	l.t.Helper()
-	c, err := l.ledger.Clock(l.t.Context(), at.Domain)
-	if err == nil {
-		err = l.ledger.CommitClock(l.t.Context(), c, ledger.Turn{Commands: []kernel.Command{kernel.ObserveClock{Clock: c, Now: at}}, Actor: "uid:0"})
-	}
-	if err == nil {
-		c, err = l.ledger.Clock(l.t.Context(), at.Domain)
-	}
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	return c
-}
-
 // However long ago an activation was decided, it counts with the time at which it is
 // committed: whoever was away meanwhile finds its reservation expired, and its lease begins
 // where it really begins.
 func TestAnActivationIsDecidedWhenItIsCommitted(t *testing.T) {
 	l := newLife(t)
 	l.submit()
-	l.observe(fixture.At(-time.Hour))
-	l.observe(fixture.At(0))
+	fixture.Observe(t, l.ledger, fixture.At(-time.Hour))
+	fixture.Observe(t, l.ledger, fixture.At(0))
 	activate := kernel.Activate{Bundle: fixture.Bundle(t, l.ledger.Kernel(), l.state.Reserved, nil), Now: fixture.At(0)}
 	turn := ledger.Turn{Fence: l.state.Fence(), Commands: []kernel.Command{activate}, Actor: "uid:0"}
 	late := ledger.New(l.store, l.ledger.Kernel(), later{by: time.Minute})
@@ -67,7 +51,7 @@ func TestAnActivationRacesAnExpiry(t *testing.T) {
 	for range 4 {
 		l := newLife(t)
 		l.submit()
-		clock := l.observe(fixture.At(time.Minute))
+		clock := fixture.Observe(t, l.ledger, fixture.At(time.Minute))
 		bundle := fixture.Bundle(t, l.ledger.Kernel(), l.state.Reserved, nil)
 		var mu sync.Mutex
 		n := 0

@@ -335,7 +335,7 @@ func keeping(t testing.TB) *life {
 	removed := gone
 	removed.Kept, removed.Retention = kept.Bytes, &kept
 	l.next(nil, l.run(0, operation.Done(gone)), l.run(1, operation.Done(removed)))
-	l.turn(nil, kernel.ExpireRetention{Clock: kernel.Clock{Domain: "fixture", At: kernel.Standing{State: "steady", Version: 1, Machine: 1}, Last: kept.Until}})
+	l.turn(nil, kernel.ExpireRetention{Clock: fixture.Observe(t, l.ledger, kept.Until)})
 	l.turn(nil, l.run(0, operation.Done(gone)))
 	return l.finish()
 }
@@ -560,7 +560,7 @@ func lives() map[string]func(t testing.TB) *life {
 		"expired": func(t testing.TB) *life {
 			l := newLife(t)
 			l.submit()
-			l.turn(nil, kernel.ExpireReservation{Clock: l.observe(lifecycle.Observation{Domain: fixed{}.Now().Domain, UnixMilli: fixture.Expires})})
+			l.turn(nil, kernel.ExpireReservation{Clock: fixture.Observe(t, l.ledger, lifecycle.Observation{Domain: fixed{}.Now().Domain, UnixMilli: fixture.Expires})})
 			return l.finish()
 		},
 		"silent": func(t testing.TB) *life {
@@ -568,7 +568,7 @@ func lives() map[string]func(t testing.TB) *life {
 			l.start()
 			now := fixed{}.Now()
 			l.turn(nil, kernel.RenewLease{Clock: kernel.Clock{Domain: now.Domain}, Now: now})
-			l.turn(nil, kernel.ExpireLease{Clock: l.observe(l.state.Lease.Until)}, kernel.Fence{Why: "its lease ran out", Code: reason.AttemptLeaseExpired})
+			l.turn(nil, kernel.ExpireLease{Clock: fixture.Observe(t, l.ledger, l.state.Lease.Until)}, kernel.Fence{Why: "its lease ran out", Code: reason.AttemptLeaseExpired})
 			return l.finish()
 		},
 		"retried": func(t testing.TB) *life {
@@ -586,14 +586,14 @@ func lives() map[string]func(t testing.TB) *life {
 			turn := func(commands ...kernel.Command) ledger.Turn {
 				return ledger.Turn{Commands: commands, Actor: "uid:1000", Cause: delivery}
 			}
-			l.observe(retry.At)
+			fixture.Observe(t, l.ledger, retry.At)
 			retry.At.UnixMilli += order.Retry.DelayMillis
-			clock := l.observe(retry.At)
+			clock := fixture.Observe(t, l.ledger, retry.At)
 			if _, err = l.ledger.CommitOrder(t.Context(), order, order.WorkOrder, turn(kernel.RetryReady{Clock: clock})); err != nil {
 				t.Fatal(err)
 			}
 			retry.At.UnixMilli -= 60_000
-			clock = l.observe(retry.At)
+			clock = fixture.Observe(t, l.ledger, retry.At)
 			err = l.ledger.CommitClock(t.Context(), clock, turn(kernel.ReconcileClock{Clock: clock, Ingress: l.state.Evidence("IngressReceipt"), ClockReconciliation: kernel.ClockReconciliation{
 				From: retry.At, ExpectedVersion: clock.At.Version, Principal: "uid:1000", Reason: "it was set right",
 			}}))
@@ -606,23 +606,6 @@ func lives() map[string]func(t testing.TB) *life {
 }
 
 // cancelling has begun to cancel an attempt that ran.
-// observe records a reading of the clock, and returns the clock as it then stands.
-func (l *life) observe(at lifecycle.Observation) kernel.Clock {
-	l.t.Helper()
-	clock, err := l.ledger.Clock(l.t.Context(), at.Domain)
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	err = l.ledger.CommitClock(l.t.Context(), clock, ledger.Turn{Commands: []kernel.Command{kernel.ObserveClock{Clock: clock, Now: at}}, Actor: "uid:1000", Cause: delivery})
-	if err != nil {
-		l.t.Fatal(err)
-	}
-	if clock, err = l.ledger.Clock(l.t.Context(), at.Domain); err != nil {
-		l.t.Fatal(err)
-	}
-	return clock
-}
-
 func cancelling(t testing.TB) *life {
 	l := newLife(t)
 	l.start()

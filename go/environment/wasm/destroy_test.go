@@ -314,8 +314,7 @@ func TestWhatIsKeptIsRemoved(t *testing.T) {
 	kept := r.Run(r.ran(), r.env.Destroy(week()))
 	r.keeps(kept.Outcome, 1)
 	r.Next(r.cleaned, kept)
-	end := protocol.Kept(kept.Outcome).Until
-	p := r.Next(kernel.ExpireRetention{Clock: kernel.Clock{Domain: end.Domain, At: kernel.Standing{State: "steady", Version: 1, Machine: 1}, Last: end}}).Permits[0]
+	p := r.Next(kernel.ExpireRetention{Clock: fixture.Observe(t, r.Ledger, protocol.Kept(kept.Outcome).Until)}).Permits[0]
 	// What goes loses its name first, and a life may end there.
 	if err := os.Rename(r.folder(), filepath.Join(r.kept, retention.Folder, ".writ-"+r.State.Resource)); err != nil {
 		t.Fatal(err)
