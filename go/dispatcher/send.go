@@ -176,7 +176,7 @@ func (e *sender) send(ctx context.Context, at kernel.Sending) (waits *reason.Ref
 		_, err := e.turn(ctx, blobs, kernel.DenySending{Purpose: at.Purpose, Blocked: blocked})
 		return nil, err
 	}
-	if err := sending.Reachable(); err != nil {
+	if err := sending.Ready(); err != nil {
 		return nil, err // Nothing was begun, and no try is used up.
 	}
 	opened, err := e.turn(ctx, nil, sending.Send())
@@ -192,6 +192,7 @@ func (e *sender) send(ctx context.Context, at kernel.Sending) (waits *reason.Ref
 		if _, err := e.turn(ctx, nil, settle); err != nil {
 			return nil, err
 		}
+		sending.Settled(settle.Outcome)
 		if now := e.at(); now.State == "proposed" {
 			return wait(settle.Outcome.Code, "its next try: "+settle.Outcome.Detail), nil
 		}
@@ -222,7 +223,9 @@ func (e *sender) resolve(ctx context.Context, at kernel.Sending) error {
 	if err != nil {
 		return err
 	}
-	_, err = e.turn(ctx, nil, settle)
+	if _, err = e.turn(ctx, nil, settle); err == nil {
+		sending.Settled(settle.Outcome)
+	}
 	return err
 }
 

@@ -140,6 +140,7 @@ func TestShadow(t *testing.T) {
 	if sending.Intent().Kind != operation.ShadowPublish {
 		t.Errorf("%+v", sending.Intent())
 	}
+	fatal(t, sending.Ready())
 	want(t, "before", sending.Resolve(t.Context(), sending.Intent()), operation.NotApplied, reason.OutboxAbsent)
 	want(t, "shadow", w.perform(sending), operation.Applied, "")
 	want(t, "asked", sending.Resolve(t.Context(), sending.Intent()), operation.Applied, "")

@@ -32,7 +32,7 @@ func (b branch) reachable() error {
 	return err
 }
 
-func (b branch) perform(ctx context.Context) operation.Outcome {
+func (b branch) perform(ctx context.Context, m mark) operation.Outcome {
 	r, err := openRepository(b.path)
 	if err != nil {
 		return operation.Refused(operation.NotApplied, err)
@@ -70,9 +70,9 @@ func (b branch) perform(ctx context.Context) operation.Outcome {
 	if err := w.verify(ctx, b.p, c); err != nil {
 		return fail(err)
 	}
-	doubt, err := b.box.hands.newBranch(r, b.p.BranchName(), c.id)
+	known, err := b.box.hands.newBranch(r, b.p.BranchName(), c.id, m)
 	switch {
-	case err != nil && doubt:
+	case err != nil && known == operation.Unknown:
 		return operation.Refused(operation.Unknown, refuse(err, "whether a branch was made durable is not known", b.p.BranchName()))
 	case err != nil:
 		return fail(err)
@@ -86,7 +86,7 @@ func (b branch) perform(ctx context.Context) operation.Outcome {
 
 // resolve looks at the reference. What it finds is compared with the commit that the
 // proposal gives, which is made again in a workshop and not in the repository.
-func (b branch) resolve(ctx context.Context) operation.Outcome {
+func (b branch) resolve(ctx context.Context, m mark) operation.Outcome {
 	doubt := func(err error) operation.Outcome {
 		return operation.Refused(operation.Unknown, refuse(err, "what became of a branch cannot be found out", b.p.BranchName()))
 	}
@@ -98,7 +98,7 @@ func (b branch) resolve(ctx context.Context) operation.Outcome {
 	now, err := r.branchAt(b.p.BranchName())
 	switch {
 	case errors.Is(err, errBranchTaken):
-		return operation.Refused(operation.NotApplied, b.taken())
+		return m.absent(b.p.BranchName(), b.taken())
 	case err != nil:
 		return doubt(err)
 	}
@@ -115,7 +115,7 @@ func (b branch) resolve(ctx context.Context) operation.Outcome {
 		if err == nil {
 			b.sweep(r, c)
 		}
-		return operation.Refused(operation.NotApplied, reason.New(reason.OutboxAbsent, "the repository has no branch of the name", b.p.BranchName(), "it may be sent again"))
+		return m.absent(b.p.BranchName(), reason.New(reason.OutboxAbsent, "the repository has no branch of the name", b.p.BranchName(), "it may be sent again"))
 	case err != nil:
 		return doubt(err)
 	case now != c.id:

@@ -32,6 +32,7 @@ func resolved(t testing.TB, w *world) string {
 func TestBranch(t *testing.T) {
 	w := newWorld(t, capability.Proposal)
 	p := w.proposal(operation.Branch)
+	w.begin(p)
 	want(t, "before", w.ask(p), operation.NotApplied, reason.OutboxAbsent)
 	write(t, filepath.Join(w.project, "README"), "not committed\n")
 	before := rest(t, w)
@@ -199,7 +200,7 @@ func TestBranchesAreNeverMoved(t *testing.T) {
 			c.make(t, w)
 			before := snapshot(t, w.project)
 			p := w.proposal(operation.Branch)
-			want(t, "branch", w.send(p), operation.NotApplied, reason.OutboxOccupied)
+			want(t, "branch", w.perform(w.prepare(w.box, p)), operation.NotApplied, reason.OutboxOccupied)
 			if out := w.ask(p); out.Knowledge != c.resolved || out.Code != reason.OutboxOccupied {
 				t.Errorf("asked: %s %s: %s", out.Knowledge, out.Code, out.Detail)
 			}
@@ -488,7 +489,7 @@ func TestGitIsMissing(t *testing.T) {
 		w.open(program)
 		before := snapshot(t, w.project)
 		for _, kind := range []operation.Kind{operation.Branch, operation.ReviewPacket} {
-			want(t, program, w.send(w.proposal(kind)), operation.NotApplied, reason.OutboxGitMissing)
+			want(t, program, w.perform(w.prepare(w.box, w.proposal(kind))), operation.NotApplied, reason.OutboxGitMissing)
 			if left := contents(t, w.reviews); len(left) > 0 {
 				t.Errorf("%v", left)
 			}

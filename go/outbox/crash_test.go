@@ -15,6 +15,7 @@ import (
 	"github.com/writ-runtime/writ/go/capability"
 	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/outbox"
+	"github.com/writ-runtime/writ/go/reason"
 )
 
 // effectors are what a crash is tried on, with whether what they make is there.
@@ -38,19 +39,25 @@ func small(w *world, kind operation.Kind) outbox.Proposal {
 func settled(t *testing.T, w *world, kind operation.Kind, there func(*world) bool, reported operation.Outcome) {
 	t.Helper()
 	p := small(w, kind)
-	stood := there(w)
+	stood, marked := there(w), w.marked()
 	switch {
 	case reported.Knowledge == operation.Applied && !stood, reported.Knowledge == operation.NotApplied && stood:
 		t.Fatalf("it was reported %s, and that it is there is %v", reported.Knowledge, stood)
+	case stood && marked:
+		t.Fatal("it is there, and marked as not sent")
 	}
-	out := w.ask(p)
-	if stood != (out.Knowledge == operation.Applied) || !stood != (out.Knowledge == operation.NotApplied) {
-		t.Fatalf("that it is there is %v, and asking says %s %s: %s", stood, out.Knowledge, out.Code, out.Detail)
-	}
-	if !stood && !out.Code.Transient() {
-		t.Fatalf("%s is not sent again", out.Code)
+	switch out := w.ask(p); {
+	case stood:
+		want(t, "what is there", out, operation.Applied, "")
+	case marked:
+		want(t, "what is marked", out, operation.NotApplied, reason.OutboxAbsent)
+	default:
+		want(t, "what is neither there nor marked", out, operation.Unknown, reason.OutboxVanished)
 	}
 	want(t, "again", w.send(p), operation.Applied, "")
+	if w.marked() {
+		t.Fatal("what was sent is marked as not sent")
+	}
 	for _, dir := range []string{w.releases, w.reviews} {
 		if left, _ := filepath.Glob(filepath.Join(dir, ".writ-*")); len(left) > 0 {
 			t.Fatalf("left: %v", left)
@@ -80,13 +87,18 @@ func TestEveryStepMayBeTheLast(t *testing.T) {
 			for last := 0; ; last++ {
 				w := newWorld(t, capability.Production)
 				steps := 0
-				box := w.box.WithSteps(func(string) error {
+				begun, spent := false, false
+				box := w.box.WithSteps(func(step string) error {
 					if steps++; steps > last {
 						return dead
 					}
+					begun, spent = begun || step == "after mark", spent || step == "before spend"
 					return nil
 				})
 				out := w.perform(w.prepare(box, small(w, kind)))
+				if begun && !spent && !w.marked() {
+					t.Fatalf("the mark was gone after %d steps", last)
+				}
 				settled(t, w, kind, there, out)
 				if steps <= last {
 					if last < 20 {
@@ -129,6 +141,54 @@ func TestEveryStepMayFail(t *testing.T) {
 				settled(t, w, kind, there, out)
 			}
 		})
+	}
+}
+
+// Whatever appeared may be taken away before anybody asks, by those for whom it is. Then nothing is sent
+// again unless a person says that it never was there (O3, B13).
+func TestWhatWasTakenAwayIsNotSentAgain(t *testing.T) {
+	dead := errors.New("dead")
+	for kind, there := range effectors() {
+		appeared := "after rename"
+		if kind == operation.Branch {
+			appeared = "after link"
+		}
+		for name, instead := range map[string]func(at string){
+			"nothing": func(string) {},
+			"another": func(at string) { write(t, at, "something else") },
+		} {
+			t.Run(string(kind)+"/"+name, func(t *testing.T) {
+				w := newWorld(t, capability.Production)
+				gone := false
+				box := w.box.WithSteps(func(step string) error {
+					if gone = gone || step == appeared; gone {
+						return dead
+					}
+					return nil
+				})
+				p := small(w, kind)
+				sending := w.prepare(box, p)
+				want(t, "the life that ends", w.perform(sending), operation.Unknown, reason.OutboxIO)
+				if !there(w) {
+					t.Fatal("it is not there")
+				}
+				at := filepath.Join(w.project, ".git", "refs", "heads", branchName)
+				switch kind {
+				case operation.Publish:
+					at = filepath.Join(w.releases, p.Name())
+				case operation.ReviewPacket:
+					at = filepath.Join(w.reviews, p.Name())
+				}
+				fatal(t, os.RemoveAll(at))
+				instead(at)
+				want(t, "asked", w.ask(p), operation.Unknown, reason.OutboxVanished)
+				again := w.prepare(w.box, p)
+				want(t, "under the same key", again.PerformAs(t.Context(), w.call(again.Intent()), again.Intent()), operation.Unknown, reason.OutboxVanished)
+				if name == "nothing" && there(w) {
+					t.Error("it was sent again")
+				}
+			})
+		}
 	}
 }
 

@@ -12,6 +12,9 @@ func (s Sending) PerformAs(ctx context.Context, c protocol.Call, in operation.In
 	return s.perform(ctx, c, in)
 }
 
+// Mark is what Ready does where the destination can be reached.
+func (s Sending) Mark() error { return s.mark.set() }
+
 // WithSteps has at called before and after every step that changes something.
 func (b *Outbox) WithSteps(at func(step string) error) *Outbox {
 	c := *b

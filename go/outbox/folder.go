@@ -56,7 +56,7 @@ func (f folder) reachable() error {
 	return err
 }
 
-func (f folder) perform(ctx context.Context) operation.Outcome {
+func (f folder) perform(ctx context.Context, m mark) operation.Outcome {
 	place, err := f.open()
 	if err != nil {
 		return operation.Refused(operation.NotApplied, err)
@@ -85,11 +85,15 @@ func (f folder) perform(ctx context.Context) operation.Outcome {
 		}
 		return operation.Refused(operation.NotApplied, err)
 	}
-	return f.publish(ctx, place, built, c)
+	return f.publish(place, built, c, m)
 }
 
 // publish renames what was built. From here on a failure leaves a doubt.
-func (f folder) publish(ctx context.Context, place, built *os.File, c *content) operation.Outcome {
+func (f folder) publish(place, built *os.File, c *content, m mark) operation.Outcome {
+	if known, err := m.spend(); err != nil {
+		_ = f.whole().Sweep(place, built)
+		return operation.Refused(known, err)
+	}
 	renamed, err := f.whole().Rename(place)
 	switch {
 	case errors.Is(err, fs.ErrExist):
@@ -122,6 +126,10 @@ func (f folder) result(manifest []byte, entries []entry) protocol.PublicationRes
 	return r
 }
 
+func (f folder) busy() error {
+	return reason.New(reason.OutboxBusy, "another process makes the same folder", f.name, "let it finish, and send it again")
+}
+
 func (f folder) occupied() error {
 	return reason.New(reason.OutboxOccupied, "something else stands under the name at the destination; it was left alone", f.name,
 		"look at it, and move it away if it may go")
@@ -129,7 +137,7 @@ func (f folder) occupied() error {
 
 // resolve looks by name and digest. What was built and never renamed has no name to be
 // found by, and is swept.
-func (f folder) resolve(ctx context.Context) operation.Outcome {
+func (f folder) resolve(ctx context.Context, m mark) operation.Outcome {
 	place, err := f.open()
 	if err != nil {
 		return operation.Refused(operation.Unknown, err)
@@ -148,13 +156,15 @@ func (f folder) resolve(ctx context.Context) operation.Outcome {
 		return operation.Refused(operation.Unknown, reason.New(reason.OutboxOccupied, "the folder was made, and is not any more what was made", f.name,
 			"look at it, and say what you found with resolve-ambiguous-effect"))
 	case what == foreign:
-		return operation.Refused(operation.NotApplied, f.occupied())
+		return m.absent(f.name, f.occupied())
 	}
-	// Who is at work on it sweeps it.
-	if err := f.whole().Sweep(place, nil); err != nil && !errors.Is(err, beneath.ErrBusy) {
+	switch err := f.whole().Sweep(place, nil); {
+	case errors.Is(err, beneath.ErrBusy):
+		return operation.Refused(operation.Unknown, f.busy()) // whoever is at work on it may give it its name
+	case err != nil:
 		return operation.Refused(operation.Unknown, refuse(err, "what is unfinished at a destination cannot be removed", f.name))
 	}
-	return operation.Refused(operation.NotApplied, reason.New(reason.OutboxAbsent, "nothing stands under the name at the destination", f.name, "it may be sent again"))
+	return m.absent(f.name, reason.New(reason.OutboxAbsent, "nothing stands under the name at the destination", f.name, "it may be sent again"))
 }
 
 // look compares what stands under the name with what is to stand there, byte for byte.
@@ -269,7 +279,7 @@ func (f folder) build(ctx context.Context, place *os.File, c *content) (*os.File
 			func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(c.manifest)), nil }})
 	})
 	if errors.Is(err, beneath.ErrBusy) {
-		err = reason.New(reason.OutboxBusy, "another process makes the same folder", f.name, "let it finish, and send it again")
+		err = f.busy()
 	}
 	return dir, err
 }

@@ -298,12 +298,37 @@ func (w *world) call(in operation.Intent) protocol.Call {
 	return protocol.Call{Bundle: w.state.Bundle.Digest(), Fence: w.state.Fence(), Operation: in.Key, Digest: in.Digest}
 }
 
+// perform performs a sending as the dispatcher does, but for that it is settled.
 func (w *world) perform(s outbox.Sending) operation.Outcome {
+	w.t.Helper()
+	if err := s.Mark(); err != nil {
+		return operation.Refused(operation.NotApplied, err)
+	}
 	return s.PerformAs(w.t.Context(), w.call(s.Intent()), s.Intent())
 }
 
-// send performs a proposal.
-func (w *world) send(p outbox.Proposal) operation.Outcome { return w.perform(w.prepare(w.box, p)) }
+// send performs a proposal and settles it.
+func (w *world) send(p outbox.Proposal) operation.Outcome {
+	w.t.Helper()
+	s := w.prepare(w.box, p)
+	out := w.perform(s)
+	s.Settled(out)
+	return out
+}
+
+// begin is what comes before the intent of a proposal is durable.
+func (w *world) begin(p outbox.Proposal) {
+	w.t.Helper()
+	fatal(w.t, w.prepare(w.box, p).Ready())
+}
+
+// marked reports whether anything is marked as not sent.
+func (w *world) marked() bool {
+	w.t.Helper()
+	all, err := filepath.Glob(filepath.Join(w.dir, "unsent", "*"))
+	fatal(w.t, err)
+	return len(all) > 0
+}
 
 // ask resolves a proposal as another life would.
 func (w *world) ask(p outbox.Proposal) operation.Outcome {

@@ -35,6 +35,7 @@ const Class = operation.Reconcilable
 type Outbox struct {
 	store        *artifact.Store
 	destinations Destinations
+	state        string
 	// scratch is where git works on what becomes a branch.
 	scratch string
 	git     string
@@ -66,7 +67,7 @@ func Open(state string, store *artifact.Store, d Destinations, o Options) (*Outb
 	if err != nil {
 		return nil, refuse(err, "the outbox has no folder to work in", state)
 	}
-	b := &Outbox{store: store, destinations: d, scratch: scratch, git: o.Git, classes: o.Classes, reload: o.Reload}
+	b := &Outbox{store: store, destinations: d, state: state, scratch: scratch, git: o.Git, classes: o.Classes, reload: o.Reload}
 	if err := os.MkdirAll(b.scratch, 0o700); err != nil {
 		return nil, refuse(err, "the outbox has no folder to work in", b.scratch)
 	}
@@ -78,8 +79,10 @@ func Open(state string, store *artifact.Store, d Destinations, o Options) (*Outb
 
 // deed is one effect once it is known what and where.
 type deed interface {
-	perform(ctx context.Context) operation.Outcome
-	resolve(ctx context.Context) operation.Outcome
+	// perform is given a mark that stands, and spends it before the effect can appear.
+	perform(ctx context.Context, m mark) operation.Outcome
+	// resolve takes what is absent for never made only while the mark stands.
+	resolve(ctx context.Context, m mark) operation.Outcome
 	// reachable refuses what could not even be tried.
 	reachable() error
 }
@@ -94,6 +97,7 @@ type Sending struct {
 	// forbidden is why it must not be performed; asking about it is never forbidden.
 	forbidden error
 	deed      deed
+	mark      mark
 }
 
 var _ ledger.Effect = Sending{}
@@ -118,7 +122,7 @@ func (b *Outbox) Prepare(ctx context.Context, a Authoritative, p Proposal, try i
 	if err != nil {
 		return Sending{}, err
 	}
-	return prepare(ctx, a.authoritative, b.store, p, b.class(p.Effector), try, allowed, at, d)
+	return prepare(ctx, a.authoritative, b.store, p, b.class(p.Effector), try, allowed, at, d, b.hands, b.state)
 }
 
 // class is the effect class of an effector.
@@ -171,7 +175,7 @@ func (b *Outbox) folder(path string, p Proposal, c func(context.Context, bool) (
 }
 
 // prepare binds a deed to its operation.
-func prepare(ctx context.Context, from *accepted, store *artifact.Store, p Proposal, class operation.EffectClass, try int, allowed capability.Set, at place, d deed) (Sending, error) {
+func prepare(ctx context.Context, from *accepted, store *artifact.Store, p Proposal, class operation.EffectClass, try int, allowed capability.Set, at place, d deed, h hands, state string) (Sending, error) {
 	if err := from.holds(ctx, store, p); err != nil {
 		return Sending{}, err
 	}
@@ -189,7 +193,7 @@ func prepare(ctx context.Context, from *accepted, store *artifact.Store, p Propo
 	if err != nil {
 		return Sending{}, err
 	}
-	return Sending{proposal: p, from: from, intent: in, place: where, forbidden: from.grants(p, allowed), deed: d}, nil
+	return Sending{proposal: p, from: from, intent: in, place: where, forbidden: from.grants(p, allowed), deed: d, mark: newMark(h, state, in.Key)}, nil
 }
 
 // Intent is what must be durable before the effect.
@@ -198,9 +202,23 @@ func (s Sending) Intent() operation.Intent { return s.intent }
 // Send is the command that makes it durable.
 func (s Sending) Send() kernel.Send { return kernel.Send{Purpose: s.proposal.Purpose, Place: s.place} }
 
-// Reachable refuses a sending whose destination cannot be opened now, or that needs a program
-// which is not there: it would come to nothing.
-func (s Sending) Reachable() error { return s.deed.reachable() }
+// Ready refuses a sending whose destination cannot be opened now, or that needs a program
+// which is not there: it would come to nothing. Otherwise it marks, durably, that nothing of
+// it can have appeared. It comes before the intent is durable; without the mark a sending is
+// only looked for.
+func (s Sending) Ready() error {
+	if err := s.deed.reachable(); err != nil {
+		return err
+	}
+	return s.mark.set()
+}
+
+// Settled removes the mark, once it is durable what became of the sending.
+func (s Sending) Settled(out operation.Outcome) {
+	if out.Knowledge != operation.Unknown {
+		s.mark.forget()
+	}
+}
 
 // Forbidden is why the bundle or the grants of today do not cover the proposal, with
 // capability.not_granted, and nil where they do.
@@ -230,7 +248,14 @@ func (s Sending) perform(ctx context.Context, c protocol.Call, in operation.Inte
 	if err := ctx.Err(); err != nil {
 		return operation.Refused(operation.NotApplied, err)
 	}
-	return s.deed.perform(ctx)
+	// Without the mark the effect may have appeared before, in a life that ended: then it is looked for.
+	switch stands, err := s.mark.stands(); {
+	case err != nil:
+		return operation.Refused(operation.Unknown, err)
+	case !stands:
+		return s.deed.resolve(ctx, s.mark)
+	}
+	return s.deed.perform(ctx, s.mark)
 }
 
 // Resolve implements ledger.Effect. It looks by name and digest at the place where the
@@ -239,7 +264,7 @@ func (s Sending) Resolve(ctx context.Context, in operation.Intent) operation.Out
 	if err := s.same(in); err != nil {
 		return operation.Refused(operation.Unknown, err)
 	}
-	return s.deed.resolve(ctx)
+	return s.deed.resolve(ctx, s.mark)
 }
 
 // same refuses an intent that is not this sending's, or was begun towards another place.
@@ -260,5 +285,5 @@ func (s Sending) Asked(in operation.Intent) error {
 	if err := s.same(in); err != nil {
 		return err
 	}
-	return s.Reachable()
+	return s.deed.reachable()
 }

@@ -18,6 +18,7 @@ func TestReviewPacket(t *testing.T) {
 	w := newWorld(t, capability.Proposal)
 	p := w.proposal(operation.ReviewPacket)
 	before := snapshot(t, w.project)
+	w.begin(p)
 	want(t, "before", w.ask(p), operation.NotApplied, reason.OutboxAbsent)
 	out := w.send(p)
 	want(t, "packet", out, operation.Applied, "")

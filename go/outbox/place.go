@@ -34,6 +34,28 @@ func openPlace(where string) (*os.File, error) {
 	return nil, reason.New(reason.OutboxDestinationUnusable, what, where, "make the folder, or mend its path in "+DestinationsFile).Because(err)
 }
 
+// stateFolder opens a folder of the state folder, and makes it, durably, where it is missing. No link leads out of the
+// state folder.
+func (h hands) stateFolder(where, name string) (*os.File, error) {
+	state, err := os.Open(where)
+	if err != nil {
+		return nil, refuse(err, "the state folder cannot be opened", where)
+	}
+	defer state.Close()
+	err = h.Do("mkdir", func() error { return unix.Mkdirat(int(state.Fd()), name, 0o700) })
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, refuse(err, "a folder cannot be made in the state folder", name)
+	}
+	dir, err := beneath.Open(state, name)
+	if err != nil {
+		return nil, reason.New(reason.OutboxDestinationUnusable, "a folder of the state folder is none", name, "move away what stands there").Because(err)
+	}
+	if err := h.Do("sync", state.Sync); err != nil {
+		return nil, errors.Join(refuse(err, "a folder of the state folder cannot be made durable", name), dir.Close())
+	}
+	return dir, nil
+}
+
 // refuse makes a refusal of an error that the operating system gave.
 func refuse(err error, what, where string) error {
 	if _, ok := reason.As(err); ok || errors.Is(err, context.Canceled) {

@@ -21,6 +21,7 @@ import (
 func TestPublish(t *testing.T) {
 	w := newWorld(t, capability.Production)
 	p := w.proposal(operation.Publish)
+	w.begin(p)
 	want(t, "before", w.ask(p), operation.NotApplied, reason.OutboxAbsent)
 	out := w.send(p)
 	want(t, "publish", out, operation.Applied, "")
@@ -110,7 +111,7 @@ func TestPublishLeavesWhatIsThere(t *testing.T) {
 			p := w.proposal(operation.Publish)
 			c.make(t, w, filepath.Join(w.releases, p.Name()))
 			before := snapshot(t, w.releases)
-			want(t, "publish", w.send(p), operation.NotApplied, reason.OutboxOccupied)
+			want(t, "publish", w.perform(w.prepare(w.box, p)), operation.NotApplied, reason.OutboxOccupied)
 			if out := w.ask(p); !c.resolved(out) {
 				t.Errorf("%s %s: %s", out.Knowledge, out.Code, out.Detail)
 			}
@@ -204,6 +205,7 @@ func TestHostileDestinations(t *testing.T) {
 		if !exists(filepath.Join(partial, "theirs")) {
 			t.Error("what another process makes was removed")
 		}
+		want(t, "asked", w.ask(p), operation.Unknown, reason.OutboxBusy)
 		fatal(t, f.Close())
 		want(t, "publish", w.send(p), operation.Applied, "")
 	})

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/writ-runtime/writ/go/beneath"
+	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/reason"
 )
 
@@ -72,8 +73,8 @@ func (r *repository) packed(ref string) (string, error) {
 // and it does so with a link, which replaces nothing. Git's own lock is held meanwhile, so
 // that a git that is at work on the same name waits or fails.
 //
-// doubt says that the link was made, or may have been, and that the error came after it.
-func (h hands) newBranch(r *repository, branch, commit string) (doubt bool, err error) {
+// The mark is spent right before the link. What is known with an error is that the link was not made, or nothing.
+func (h hands) newBranch(r *repository, branch, commit string, m mark) (known operation.Knowledge, err error) {
 	at := strings.LastIndexByte(heads+branch, '/')
 	folder, name := (heads + branch)[:at], (heads + branch)[at+1:]
 	way, err := h.Folders(r.dir, folder, 0o755)
@@ -82,38 +83,44 @@ func (h hands) newBranch(r *repository, branch, commit string) (doubt bool, err 
 		if errors.Is(err, fs.ErrExist) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ELOOP) {
 			err = errBranchTaken
 		}
-		return false, err
+		return operation.NotApplied, err
 	}
 	dir := way[len(way)-1]
 	text := commit + "\n"
 	if err := h.lock(dir, name, text); err != nil {
-		return false, err
+		return operation.NotApplied, err
 	}
 	defer func() { h.sweepRef(dir, name, text) }()
 	// Now that nobody else makes it: is it still not there?
 	switch now, err := r.branchAt(branch); {
 	case err != nil:
-		return false, err
+		return operation.NotApplied, err
 	case now != "":
-		return false, errBranchTaken
+		return operation.NotApplied, errBranchTaken
 	}
+	if known, err := m.spend(); err != nil {
+		return known, err
+	}
+	known = operation.NotApplied
 	err = h.Do("link", func() error {
 		err := unix.Linkat(int(dir.Fd()), lockOf(name), int(dir.Fd()), name, 0)
-		doubt = err == nil
+		if err == nil {
+			known = operation.Unknown
+		}
 		return err
 	})
 	if errors.Is(err, fs.ErrExist) {
-		return doubt, errBranchTaken
+		return known, errBranchTaken
 	}
 	if err != nil {
-		return doubt, err
+		return known, err
 	}
 	for i := len(way) - 1; i >= 0; i-- {
 		if err := h.Do("sync", way[i].Sync); err != nil {
-			return true, err
+			return operation.Unknown, err
 		}
 	}
-	return true, nil
+	return operation.Applied, nil
 }
 
 // lockOf is the name of the file by which git locks a reference; draftOf is where its

@@ -2,15 +2,10 @@ package outbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/writ-runtime/writ/go/artifact"
-	"github.com/writ-runtime/writ/go/beneath"
 	"github.com/writ-runtime/writ/go/capability"
 	"github.com/writ-runtime/writ/go/operation"
 	"github.com/writ-runtime/writ/go/reason"
@@ -46,27 +41,7 @@ func (s *Shadow) Prepare(ctx context.Context, a Isolated, p Proposal, try int, a
 	}
 	f := folder{hands: s.hands, name: p.Name(), destination: p.Destination, open: s.place,
 		content: func(context.Context, bool) (*content, error) { return newContent(p, s.store, nil) }}
-	return prepare(ctx, a.isolated, s.store, p, Class, try, allowed, place{Path: ShadowFolder}, f)
+	return prepare(ctx, a.isolated, s.store, p, Class, try, allowed, place{Path: ShadowFolder}, f, s.hands, s.state)
 }
 
-// place opens the folder of the namespace and makes it where it is missing. No link leads
-// out of the state folder.
-func (s *Shadow) place() (*os.File, error) {
-	state, err := os.Open(s.state)
-	if err != nil {
-		return nil, refuse(err, "the state folder cannot be opened", s.state)
-	}
-	defer state.Close()
-	err = s.hands.Do("mkdir", func() error { return unix.Mkdirat(int(state.Fd()), ShadowFolder, 0o700) })
-	if err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, refuse(err, "the folder of the shadow namespace cannot be made", s.state)
-	}
-	dir, err := beneath.Open(state, ShadowFolder)
-	if err != nil {
-		return nil, reason.New(reason.OutboxDestinationUnusable, "the folder of the shadow namespace is none", ShadowFolder, "move away what stands there").Because(err)
-	}
-	if err := s.hands.Do("sync", state.Sync); err != nil {
-		return nil, errors.Join(refuse(err, "the folder of the shadow namespace cannot be made durable", s.state), dir.Close())
-	}
-	return dir, nil
-}
+func (s *Shadow) place() (*os.File, error) { return s.hands.stateFolder(s.state, ShadowFolder) }

@@ -390,6 +390,8 @@ const (
 	OutboxRepositoryUnsupported Code = "outbox.repository_unsupported"
 	// OutboxUnknownDestination ends in not_found. The deployment has no destination of that name and use.
 	OutboxUnknownDestination Code = "outbox.unknown_destination"
+	// OutboxVanished ends in unknown. What is not at the destination may have been there: nobody but a person can tell.
+	OutboxVanished Code = "outbox.vanished"
 	// PinDigestMismatch ends in verify. The bytes on disk differ from the lock file.
 	PinDigestMismatch Code = "pin.digest_mismatch"
 	// PinMalformed ends in invalid. A lock file contradicts its format.
@@ -878,6 +880,8 @@ func (c Code) row() (exit Exit, summary string, ok bool) {
 		return ExitUnsupported, "A repository is kept in a way that no branch is made in.", true
 	case OutboxUnknownDestination:
 		return ExitNotFound, "The deployment has no destination of that name and use.", true
+	case OutboxVanished:
+		return ExitUnknown, "What is not at the destination may have been there: nobody but a person can tell.", true
 	case PinDigestMismatch:
 		return ExitVerify, "The bytes on disk differ from the lock file.", true
 	case PinMalformed:
@@ -1186,6 +1190,7 @@ func Codes() []Code {
 		OutboxRepositoryDamaged,
 		OutboxRepositoryUnsupported,
 		OutboxUnknownDestination,
+		OutboxVanished,
 		PinDigestMismatch,
 		PinMalformed,
 		PinNotLocked,

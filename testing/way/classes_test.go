@@ -66,38 +66,53 @@ func (v variant) open(t *testing.T, dist, state string, through func(journal.Sto
 	return w
 }
 
-// fatal kills its process when the answer to an operation of the kind is about to be
-// recorded: the effect took place, and nobody has written down what came of it.
+// When a host dies: its intent is durable and nothing was begun, or its effect took place and
+// nobody has written down what came of it.
+const (
+	beforeEffect = "operation.intended"
+	afterEffect  = "operation.applied"
+)
+
+// fatal kills its process when the intent of an operation of the kind was recorded, or when its answer is
+// about to be.
 type fatal struct {
 	journal.Store
 	kind operation.Kind
+	when string
 }
 
 func (f fatal) Append(ctx context.Context, batches ...journal.Batch) ([]journal.Result, error) {
+	die := false
 	for _, b := range batches {
 		for _, e := range b.Events {
-			if e.Family == "operation.applied" && operation.Key(e.Subject.ID()).Kind() == f.kind {
-				_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
-				select {}
-			}
+			die = die || string(e.Family) == f.when && operation.Key(e.Subject.ID()).Kind() == f.kind
 		}
+	}
+	if die && f.when == beforeEffect {
+		if _, err := f.Store.Append(ctx, batches...); err != nil {
+			return nil, err
+		}
+	}
+	if die {
+		_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		select {}
 	}
 	return f.Store.Append(ctx, batches...)
 }
 
-// hostVariable has this process be a host that dies: the kind, its class, the release set,
+// hostVariable has this process be a host that dies: when, the kind, its class, the release set,
 // the state folder and the work order's file.
 const hostVariable = "WRIT_WAY_TEST_HOST"
 
 // TestAsAHostThatDies is run by the processes that the tests below start.
 func TestAsAHostThatDies(t *testing.T) {
 	parts := strings.Split(os.Getenv(hostVariable), "|")
-	if len(parts) != 5 {
+	if len(parts) != 6 {
 		return
 	}
-	v := variant{operation.Kind(parts[0]), operation.EffectClass(parts[1])}
-	w := v.open(t, parts[2], parts[3], func(s journal.Store) journal.Store { return fatal{s, v.kind} })
-	order, err := os.ReadFile(parts[4])
+	v := variant{operation.Kind(parts[1]), operation.EffectClass(parts[2])}
+	w := v.open(t, parts[3], parts[4], func(s journal.Store) journal.Store { return fatal{s, v.kind, parts[0]} })
+	order, err := os.ReadFile(parts[5])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,9 +133,9 @@ type afterlife struct {
 	key     operation.Key
 }
 
-// killed carries an order out in another process, which dies once an effect of the variant's
-// kind took place. meanwhile, if not nil, is what happens before the next life.
-func (v variant) killed(t *testing.T, rest string, meanwhile func(reviews string)) *afterlife {
+// killed carries an order out in another process, which dies around an effect of the variant's
+// kind. meanwhile, if not nil, is what happens before the next life.
+func (v variant) killed(t *testing.T, when, rest string, meanwhile func(reviews string)) *afterlife {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -150,7 +165,7 @@ func (v variant) killed(t *testing.T, rest string, meanwhile func(reviews string
 		}
 	}
 	made := dist(t)
-	cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%s|%s|%s|%s|%s", hostVariable, v.kind, v.class, made, state, order), "GO_TEST_WRAP=0")
+	cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%s|%s|%s|%s|%s|%s", hostVariable, when, v.kind, v.class, made, state, order), "GO_TEST_WRAP=0")
 	if out, err := cmd.CombinedOutput(); cmd.ProcessState.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 		t.Fatalf("it was not killed: %v\n%s", err, out)
 	}
@@ -282,7 +297,7 @@ func TestAnAmbiguousLaunchWaitsForAPerson(t *testing.T) {
 		kernel.AbandonedUnknown: {"abandoned_unknown", "abandoned_unknown", 1},
 	} {
 		t.Run(disposition, func(t *testing.T) {
-			a := variant{operation.Launch, operation.NonReconcilable}.killed(t, "", nil)
+			a := variant{operation.Launch, operation.NonReconcilable}.killed(t, afterEffect, "", nil)
 			a.doubted()
 			a.order("unknown_terminal", 1)
 			if at := a.state().Of(kernel.EnvironmentMachine).State; at != "destroyed" {
@@ -301,7 +316,7 @@ func TestAnAmbiguousLaunchWaitsForAPerson(t *testing.T) {
 // both died with their environment, and another attempt follows without a person.
 func TestAContainedLaunchIsAskedAbout(t *testing.T) {
 	for _, class := range []operation.EffectClass{operation.Reconcilable, operation.ProviderIdempotent} {
-		a := variant{operation.Launch, class}.killed(t, "", nil)
+		a := variant{operation.Launch, class}.killed(t, afterEffect, "", nil)
 		if o := a.operation(); o.State != "unknown" || o.Record.Outcome.Code != reason.OperationDissolved {
 			t.Errorf("%s: the launch is %s, %+v", class, o.State, o.Record.Outcome)
 		}
@@ -357,7 +372,7 @@ func TestAnAmbiguousSendingWaitsForAPerson(t *testing.T) {
 		kernel.AbandonedUnknown: {"abandoned_unknown", "abandoned_unknown", 1, 0},
 	} {
 		t.Run(disposition, func(t *testing.T) {
-			a := variant{operation.ReviewPacket, operation.NonReconcilable}.killed(t, packet, taken(t))
+			a := variant{operation.ReviewPacket, operation.NonReconcilable}.killed(t, afterEffect, packet, taken(t))
 			a.sending("unknown", 1, 0)
 			a.doubted()
 			a.sending("unknown", 1, 0)
@@ -371,11 +386,16 @@ func TestAnAmbiguousSendingWaitsForAPerson(t *testing.T) {
 }
 
 // What is idempotent by its key is sent again under that key. What can be asked about is only
-// asked about: it stands as it stood, or, if it does not, is sent under a key of its own.
+// asked about: it stands as it stood, or, if it never did, is sent under a key of its own. What
+// arrived and is there no more is not sent again by any rule: a person says what became of it.
 func TestALostSendingFollowsItsClass(t *testing.T) {
 	t.Run("idempotent", func(t *testing.T) {
-		a := variant{operation.ReviewPacket, operation.ProviderIdempotent}.killed(t, packet, taken(t))
+		a := variant{operation.ReviewPacket, operation.ProviderIdempotent}.killed(t, beforeEffect, packet, nil)
 		a.sending("sent", 1, 1)
+	})
+	t.Run("idempotent and gone", func(t *testing.T) {
+		a := variant{operation.ReviewPacket, operation.ProviderIdempotent}.killed(t, afterEffect, packet, taken(t))
+		a.sending("unknown", 1, 0)
 	})
 	t.Run("asked about and there", func(t *testing.T) {
 		var before os.FileInfo
@@ -388,7 +408,7 @@ func TestALostSendingFollowsItsClass(t *testing.T) {
 				t.Fatal(entries, err)
 			}
 		}
-		a := variant{operation.ReviewPacket, operation.Reconcilable}.killed(t, packet, look)
+		a := variant{operation.ReviewPacket, operation.Reconcilable}.killed(t, afterEffect, packet, look)
 		a.sending("sent", 1, 1)
 		after := before
 		look(a.reviews)
@@ -396,11 +416,24 @@ func TestALostSendingFollowsItsClass(t *testing.T) {
 			t.Error("it was sent again")
 		}
 	})
-	t.Run("asked about and gone", func(t *testing.T) {
-		a := variant{operation.ReviewPacket, operation.Reconcilable}.killed(t, packet, taken(t))
+	t.Run("asked about and never there", func(t *testing.T) {
+		a := variant{operation.ReviewPacket, operation.Reconcilable}.killed(t, beforeEffect, packet, nil)
 		a.sending("sent", 2, 1)
-		if o := a.operation(); o.State != "not_applied" {
-			t.Errorf("the first sending is %s", o.State)
+		if o := a.operation(); o.State != "not_applied" || o.Record.Outcome.Code != reason.OutboxAbsent {
+			t.Errorf("the first sending is %s, %+v", o.State, o.Record.Outcome)
 		}
+	})
+	t.Run("asked about and gone", func(t *testing.T) {
+		a := variant{operation.ReviewPacket, operation.Reconcilable}.killed(t, afterEffect, packet, taken(t))
+		for range 4 {
+			a.lives()
+		}
+		a.sending("unknown", 1, 0)
+		if o := a.operation(); o.Record.Outcome.Code != reason.OutboxVanished {
+			t.Errorf("it is %+v", o.Record.Outcome)
+		}
+		a.dispose(kernel.ConfirmedAbsent)
+		a.lives()
+		a.sending("sent", 2, 1)
 	})
 }
