@@ -109,11 +109,21 @@ func (h *Host) ask(_ context.Context, id workorder.AttemptID, commands []kernel.
 		return false, nil
 	case errors.Is(context.Cause(r.ctx), errRevoked):
 		return true, reason.New(reason.KernelWrongState, "the lease of the attempt ran out, and it is being closed", string(id), "see how it ends with `writ show`")
+	case errors.Is(context.Cause(r.ctx), supervisor.ErrStopped):
+		return true, reason.New(reason.KernelWrongState, "the host is being stopped, and closes the attempt", string(id), "say it again to the next host; see where the attempt stands with `writ show`")
 	case context.Cause(r.ctx) != error(asked):
 		return true, reason.New(reason.KernelWrongState, "the attempt is being cancelled already", string(id), "see how it ends with `writ show`")
 	}
 	<-asked.Done()
 	return true, asked.Err()
+}
+
+// Stopping returns a context that ends with ctx, and has the attempts that are carried out under it
+// end as lost, and not as cancelled.
+func Stopping(ctx context.Context) (context.Context, func()) {
+	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { cancel(supervisor.ErrStopped) })
+	return inner, func() { stop(); cancel(nil) }
 }
 
 // errRevoked ends the context of an attempt whose lease ran out.

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -128,6 +129,10 @@ func (d *decision) conclude(attempt, order lifecycle.Family, f Failure, again Re
 	if wait != nil && attempt == "attempt.failed" {
 		attempt = "attempt.retryable_failed"
 	}
+	if wait == nil && d.exhausted(f) {
+		f.Remedy = fmt.Sprintf("no attempt is left: it was attempt %d, and the work order allows %d retries; submit it again if it may run again",
+			d.state.Reserved.Ordinal, d.state.Bundle.Bundle().Ceilings.Retries)
+	}
 	r := f.result(d.state.Attempt)
 	g, err := report("AttemptResult", r)
 	if err != nil {
@@ -164,6 +169,9 @@ func (c Reconciled) decide(d *decision) error {
 	cancelled := d.state.CancelReason != ""
 	f := Failure{Conclusion: workorder.Lost, Code: reason.AttemptLost, Detail: "the attempt was lost",
 		Remedy: "nothing had left the environment: another attempt at the work order is safe"}
+	if d.state.FencedBy != "" {
+		f.Detail = d.state.FencedBy
+	}
 	if first := d.state.Failure; first != nil {
 		// Why it was lost is what a person asks first.
 		f.Stage, f.Code, f.Detail = first.Stage, first.Code, first.Detail

@@ -245,7 +245,7 @@ func (k Kernel) absorb(s *State, e lifecycle.Event, body any) error {
 		if err := into(body, e.Body, &f); err != nil {
 			return err
 		}
-		s.Generation = f.Generation
+		s.Generation, s.FencedBy = f.Generation, f.Why
 	case "attempt.cancellation_requested":
 		var c CancelRequested
 		if err := into(body, e.Body, &c); err != nil {

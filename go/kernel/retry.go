@@ -36,14 +36,10 @@ func (w RetryWait) Begun() lifecycle.Observation {
 // follows it: the failure is of no class that is retried, the attempts that the bundle
 // allows are used up, or somebody asked for the work to stop.
 func (d *decision) retry(f Failure, r Retry) *RetryWait {
-	transient := f.Conclusion == workorder.Lost || f.Conclusion == workorder.Failed && f.Code.Transient()
-	if !transient || r.At == (lifecycle.Observation{}) || d.state.CancelReason != "" {
+	if !d.transient(f) || r.At == (lifecycle.Observation{}) || d.exhausted(f) {
 		return nil
 	}
 	ordinal := d.state.Reserved.Ordinal
-	if ordinal > d.state.Bundle.Bundle().Ceilings.Retries {
-		return nil
-	}
 	delay := int64(retryBaseMillis)
 	for i := int64(1); i < ordinal && delay < retryMaxMillis; i++ {
 		delay = min(2*delay, retryMaxMillis)
@@ -54,6 +50,16 @@ func (d *decision) retry(f Failure, r Retry) *RetryWait {
 		Attempt: d.state.Attempt, DelayMillis: delay + jitter, JitterMillis: jitter,
 		NotBefore: lifecycle.Observation{Domain: r.At.Domain, UnixMilli: r.At.UnixMilli + delay + jitter},
 	}
+}
+
+// transient reports whether a failure is of a class that is retried.
+func (d *decision) transient(f Failure) bool {
+	return d.state.CancelReason == "" && (f.Conclusion == workorder.Lost || f.Conclusion == workorder.Failed && f.Code.Transient())
+}
+
+// exhausted reports whether a failure would be retried, were it not that the bundle allows no more attempts.
+func (d *decision) exhausted(f Failure) bool {
+	return d.transient(f) && d.state.Reserved.Ordinal > d.state.Bundle.Bundle().Ceilings.Retries
 }
 
 // RetryReady ends the wait of a work order for its next attempt, by a clock whose newest

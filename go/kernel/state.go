@@ -67,6 +67,8 @@ type State struct {
 	Lease Lease
 	// Generation is the fence's generation, 0 before the reservation.
 	Generation uint64
+	// FencedBy is why the fence was raised last, empty before.
+	FencedBy string
 	// Resource is the name that the environment's processes and folders bear.
 	Resource string
 	// CancelReason is set once a cancellation was requested.

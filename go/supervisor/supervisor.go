@@ -5,6 +5,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -69,8 +70,8 @@ type Step struct {
 }
 
 // Run carries the attempt out until it is closed and nothing of it is left, or it
-// waits for a person. Ending ctx asks for cancellation; what has to be stopped, kept
-// or removed is done all the same. The error is that of the journal: an attempt that
+// waits for a person. Ending ctx asks for cancellation, or with ErrStopped as its cause only ends the attempt;
+// what has to be stopped, kept or removed is done all the same. The error is that of the journal: an attempt that
 // fails is not an error, its State says so; nor is one that somebody else closed, because its
 // lease ran out.
 func (a *Attempt) Run(ctx context.Context, s kernel.State) (kernel.State, error) {
@@ -127,7 +128,7 @@ func (d *drive) turn() (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	d.cancelIfAsked()
+	d.endIfAsked()
 	plan, err := d.draft.Next()
 	if err != nil {
 		return false, fmt.Errorf("attempt %s: %w", d.state.Attempt, err)
@@ -201,16 +202,24 @@ func (d *drive) resolve(s kernel.State, intents []operation.Intent) error {
 	return nil
 }
 
-// cancelIfAsked adds the request for cancellation once ctx has ended. Preconditions: what is
-// pending is decided.
-func (d *drive) cancelIfAsked() {
+// ErrStopped is the cause with which whoever carries attempts out on behalf of others ends their contexts. Nobody
+// wants the work to stop: the attempt is closed as one that was lost, and another may follow.
+var ErrStopped = errors.New("its host was stopped")
+
+// endIfAsked adds the request for cancellation, or the end of an attempt whose host is stopped, once ctx has ended.
+// Preconditions: what is pending is decided.
+func (d *drive) endIfAsked() {
 	if d.ctx.Err() == nil {
 		return
 	}
-	requests := []kernel.Command{kernel.RequestCancel{CancelRequested: kernel.CancelRequested{Reason: context.Cause(d.ctx).Error()}}}
-	asked, byCommand := context.Cause(d.ctx).(*Asked)
-	if byCommand {
+	cause := context.Cause(d.ctx)
+	requests := []kernel.Command{kernel.RequestCancel{CancelRequested: kernel.CancelRequested{Reason: cause.Error()}}}
+	asked, byCommand := cause.(*Asked)
+	switch {
+	case byCommand:
 		requests = asked.commands
+	case errors.Is(cause, ErrStopped):
+		requests = []kernel.Command{kernel.Fence{Why: cause.Error()}}
 	}
 	now := d.draft.State()
 	switch now.Of(kernel.AttemptMachine).State {

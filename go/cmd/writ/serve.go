@@ -23,8 +23,9 @@ func (c *command) serveCommand() *cobra.Command {
 		Short: "Hold the state folder, take commands, and attempt what is submitted",
 		Long: "Closes what an earlier start left open, then attempts work as it comes: after each submission and each wake, and when\n" +
 			"a pause before a next attempt is over. It removes what was kept of workspaces once its time is over. It ends with\n" +
-			"Ctrl-C, which asks the attempt under way to be cancelled, and when it can answer nobody any more: its socket is\n" +
-			"broken, nothing can be recorded, or another process took the folder over.",
+			"Ctrl-C, SIGTERM and SIGHUP, and when it can answer nobody any more: its socket is broken, nothing can be recorded, or\n" +
+			"another process took the folder over. To stop it cancels no work: the attempt under way ends as lost, and the next\n" +
+			"start makes another one, within the retries of its work order.",
 		Args: between(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.serve(cmd.Context()) },
 	}
@@ -32,6 +33,8 @@ func (c *command) serveCommand() *cobra.Command {
 
 func (c *command) serve(ctx context.Context) (err error) {
 	outliveReaders()
+	ctx, stop := host.Stopping(ctx)
+	defer stop()
 	h, err := c.openHost(ctx, "writ serve")
 	if err != nil {
 		return err

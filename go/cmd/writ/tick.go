@@ -25,8 +25,9 @@ func (c *command) tickCommand() *cobra.Command {
 		Use:   "tick",
 		Short: "Close what an earlier start left open, and attempt the work that waits",
 		Long: "Attempts every work order that may be attempted now, one after the other, and says what each of the others\n" +
-			"waits for. It removes what was kept of workspaces and whose time is over. Where nothing is to be done, nothing is recorded. How an attempt ended is in its account and in\n" +
-			"`writ status`; the exit status says whether the tick itself could be carried out.",
+			"waits for. It removes what was kept of workspaces and whose time is over. Where nothing is to be done, nothing is\n" +
+			"recorded. How an attempt ended is in `writ status`; the exit status says whether the tick itself could be carried out.\n" +
+			"Ctrl-C and SIGTERM cancel no work: the attempt under way ends as lost, and the next tick makes another one.",
 		Args: between(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return c.tick(cmd.Context(), "") },
 	}
@@ -55,6 +56,8 @@ type tickStep struct {
 // tick carries out one tick, for the delivery of a wake if there was one.
 func (c *command) tick(ctx context.Context, wake string) (err error) {
 	outliveReaders()
+	ctx, stop := host.Stopping(ctx)
+	defer stop()
 	h, err := c.openHost(ctx, "writ tick")
 	if err != nil {
 		return err
