@@ -181,6 +181,10 @@ func (h *Host) Submit(ctx context.Context, principal, id string, doc *schema.Doc
 	if !filepath.IsAbs(origin) {
 		return SubmitAnswer{}, reason.New(reason.IngressMalformed, "a submission does not say which folder its paths are relative to", id, "name the folder by an absolute path")
 	}
+	// What is damaged takes no order: whoever submits it must not learn later that it went with the damage.
+	if _, err := h.index.Index(ctx); err != nil {
+		return SubmitAnswer{}, err
+	}
 	delivery := ingress.Delivery{ID: id, Channel: ingress.LocalChannel, Verb: ingress.Submit, Content: doc.Canonical}
 	return h.submit(ctx, principal, delivery, func(accepted ingress.Accepted, around ingress.Around) error {
 		_, err := h.Admission.Submit(ctx, doc, origin, accepted, around)

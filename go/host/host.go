@@ -98,6 +98,9 @@ func Open(ctx context.Context, o Options) (_ *Host, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := orphaned(o.State); err != nil {
+		return nil, err
+	}
 	if h.Journal, err = sqlite.Open(ctx, o.State, sqlite.Options{Write: true, Activity: o.Activity}); err != nil {
 		return nil, err
 	}

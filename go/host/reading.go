@@ -2,16 +2,22 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/writ-runtime/writ/go/artifact"
 	"github.com/writ-runtime/writ/go/journal/sqlite"
 	"github.com/writ-runtime/writ/go/kernel"
 	"github.com/writ-runtime/writ/go/ledger"
+	"github.com/writ-runtime/writ/go/outbox"
 	"github.com/writ-runtime/writ/go/policy"
 	"github.com/writ-runtime/writ/go/projection"
 	"github.com/writ-runtime/writ/go/reason"
+	"github.com/writ-runtime/writ/go/retention"
 	"github.com/writ-runtime/writ/schemas"
 )
 
@@ -20,6 +26,7 @@ type Reading struct {
 	Journal   *sqlite.Store
 	Artifacts *artifact.Store
 	Kernel    kernel.Kernel
+	state     string
 }
 
 // Read opens a state folder for reading. The error is a *reason.Refusal where there is
@@ -27,6 +34,9 @@ type Reading struct {
 func Read(ctx context.Context, state string) (*Reading, error) {
 	k, err := kernel.Open(schemas.FS)
 	if err != nil {
+		return nil, err
+	}
+	if err := orphaned(state); err != nil {
 		return nil, err
 	}
 	j, err := sqlite.Open(ctx, state, sqlite.Options{})
@@ -37,7 +47,34 @@ func Read(ctx context.Context, state string) (*Reading, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Reading{Journal: j, Artifacts: a, Kernel: k}, nil
+	return &Reading{Journal: j, Artifacts: a, Kernel: k, state: state}, nil
+}
+
+// Writer says who appends to the journal now.
+func (r *Reading) Writer() sqlite.Writer { return sqlite.FindWriter(r.state) }
+
+// orphaned refuses a state folder without a journal that holds what only a journal can account for: to begin another one
+// there would bury that the first is gone.
+func orphaned(state string) error {
+	if info, err := os.Lstat(filepath.Join(state, "journal.db")); err == nil && info.Size() > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, folder := range []string{"cas", "workspaces", retention.Folder, outbox.ShadowFolder} {
+		found := ""
+		// What cannot be read says nothing.
+		_ = filepath.WalkDir(filepath.Join(state, folder), func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.Type().IsRegular() {
+				found = path
+				return fs.SkipAll
+			}
+			return nil
+		})
+		if found != "" {
+			return reason.New(reason.JournalGone, "the journal is not there, or is empty, and what was recorded in it is", found,
+				"put journal.db back from a copy, or name another folder with --state; to begin anew here, move away what is left of the old one")
+		}
+	}
+	return nil
 }
 
 // Close closes the journal.

@@ -282,6 +282,8 @@ const (
 	JournalForeignFile Code = "journal.foreign_file"
 	// JournalFull ends in environment. There is no space left for the journal.
 	JournalFull Code = "journal.full"
+	// JournalGone ends in verify. The journal of a state folder is gone, and what was recorded in it is there.
+	JournalGone Code = "journal.gone"
 	// JournalHalted ends in state. The journal is halted until a recorded recovery.
 	JournalHalted Code = "journal.halted"
 	// JournalIO ends in environment. Reading or writing the journal failed.
@@ -772,6 +774,8 @@ func (c Code) row() (exit Exit, summary string, ok bool) {
 		return ExitInvalid, "The file is not a Writ journal.", true
 	case JournalFull:
 		return ExitEnvironment, "There is no space left for the journal.", true
+	case JournalGone:
+		return ExitVerify, "The journal of a state folder is gone, and what was recorded in it is there.", true
 	case JournalHalted:
 		return ExitState, "The journal is halted until a recorded recovery.", true
 	case JournalIO:
@@ -1136,6 +1140,7 @@ func Codes() []Code {
 		JournalCorrupt,
 		JournalForeignFile,
 		JournalFull,
+		JournalGone,
 		JournalHalted,
 		JournalIO,
 		JournalLocked,

@@ -29,6 +29,61 @@ type writerLock struct{ file *os.File }
 type holder struct {
 	PID      int    `json:"pid"`
 	Activity string `json:"activity"`
+	// Namespace is the process namespace in which PID counts.
+	Namespace string `json:"namespace"`
+}
+
+// Writer is who may append to a journal, as far as a reader can tell without getting in the way.
+type Writer struct {
+	// Known is false where nobody can tell: the lock belongs to another user or process namespace.
+	Known bool `json:"known"`
+	// PID is the process that holds the lock, 0 where none does; Activity is what it says it does.
+	PID      int    `json:"pid"`
+	Activity string `json:"activity"`
+}
+
+// FindWriter looks who holds the writer lock of a state folder. It takes no lock, which would keep a writer
+// out: it looks whether the process that signed the lock's file still has it open.
+func FindWriter(dir string) Writer {
+	f, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return Writer{Known: true}
+	}
+	if err != nil {
+		return Writer{}
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return Writer{}
+	}
+	if info.Size() == 0 {
+		return Writer{Known: true} // It was given back.
+	}
+	h := readHolder(f)
+	if h.PID <= 0 || h.Namespace == "" || h.Namespace != processes() {
+		return Writer{}
+	}
+	open := fmt.Sprintf("/proc/%d/fd", h.PID)
+	names, err := os.ReadDir(open)
+	if errors.Is(err, os.ErrNotExist) {
+		return Writer{Known: true}
+	}
+	if err != nil {
+		return Writer{}
+	}
+	for _, n := range names {
+		if theirs, err := os.Stat(filepath.Join(open, n.Name())); err == nil && os.SameFile(info, theirs) {
+			return Writer{Known: true, PID: h.PID, Activity: h.Activity}
+		}
+	}
+	return Writer{Known: true}
+}
+
+// processes names the process namespace that this process is in, empty where that cannot be read.
+func processes() string {
+	name, _ := os.Readlink("/proc/self/ns/pid")
+	return name
 }
 
 // lockWriter takes the lock of the state folder without waiting, or refuses with
@@ -70,7 +125,7 @@ func (l *writerLock) sign(activity string) error {
 	if len(activity) > maxActivity {
 		activity = activity[:maxActivity]
 	}
-	b, err := json.Marshal(holder{PID: os.Getpid(), Activity: activity})
+	b, err := json.Marshal(holder{PID: os.Getpid(), Activity: activity, Namespace: processes()})
 	if err != nil {
 		return err
 	}
