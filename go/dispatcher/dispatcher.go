@@ -86,6 +86,9 @@ func (d *Dispatcher) closeAll(ctx context.Context, index *projection.Index, acce
 			return closed, fmt.Errorf("reconcile %s: %w", a.ID, err)
 		}
 		c.Attempt, c.Err = a.ID, err
+		if a.Doubted && c.Waits == "" && c.State.Retry != nil {
+			c.Waits = projection.LeftOut
+		}
 		closed = append(closed, c)
 	}
 	return closed, nil

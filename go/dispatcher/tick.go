@@ -105,7 +105,7 @@ func (d *Dispatcher) step(ctx context.Context, index *projection.Index, o projec
 		// Its reservation ran out, and nothing had begun: the next attempt follows at once.
 	}
 	if o.Doubted && o.State != "unknown_terminal" {
-		return Step{Waits: "a person: turns were left out when the journal was recovered, and what became of it may stand in them (`writ command --help`: resume-work)"}, nil
+		return Step{Waits: o.Waits}, nil
 	}
 	if dep := d.Ledger.Kernel().Depends(o.ID, capability.Mode(o.Mode), o.DependsOn, index.Look); dep != nil {
 		return d.depend(ctx, o.ID, *dep, accepted)
@@ -114,7 +114,7 @@ func (d *Dispatcher) step(ctx context.Context, index *projection.Index, o projec
 	case "submitted", "ready", "blocked_dependency":
 		if a != nil && a.State == "unknown_terminal" && !a.Terminal(d.Ledger.Kernel().Transitions()) {
 			// Something of it may live, whatever a person says: none begins beside it.
-			return Step{Attempt: o.Last, Waits: "a person, who ends what bears the name of its last attempt: that environment is " + string(a.Environment)}, nil
+			return Step{Attempt: o.Last, Waits: o.Waits}, nil
 		}
 	case "retry_wait":
 		now := d.Ledger.Now()
@@ -124,7 +124,7 @@ func (d *Dispatcher) step(ctx context.Context, index *projection.Index, o projec
 		}
 		// A clock that stands before the failure went back: waiting for it is waiting for nothing.
 		if due := clock.Due(*o.Retry); !now.Reached(due) && !clock.WentBack(now, o.Retry.Begun()) {
-			return Step{Waits: "its next attempt, after a pause", Until: due}, nil
+			return Step{Waits: o.Waits, Until: due}, nil
 		}
 		clock, err = d.observe(ctx, accepted, o.Retry.Begun())
 		switch {
@@ -140,10 +140,10 @@ func (d *Dispatcher) step(ctx context.Context, index *projection.Index, o projec
 	case "blocked_policy":
 		changed, err := d.Admission.Changed(ctx, o.Decision)
 		if err != nil || !changed {
-			return Step{Waits: "a change of the policies: " + o.Blocked}, err
+			return Step{Waits: o.Waits}, err
 		}
 	default:
-		return Step{Waits: "a person: it is " + string(o.State)}, nil
+		return Step{Waits: o.Waits}, nil
 	}
 	step, err := d.Attempt(ctx, o.ID, accepted, carry)
 	if refusal, ok := reason.As(err); ok && refusal.Code == reason.BudgetBlocked {

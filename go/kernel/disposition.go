@@ -71,7 +71,7 @@ func (c Dispose) decide(d *decision) error {
 	if err := d.of("attempt.disposed", c.Disposition, g); err != nil {
 		return err
 	}
-	if d.undisposed() {
+	if d.state.undisposed() {
 		return nil // The work order waits for the disposition of what is left too.
 	}
 	return d.disposed()
@@ -143,11 +143,11 @@ func (d *decision) disposed() error {
 // covered returns the operations without a known outcome that a disposition speaks for:
 // the one that it names and, where that is the provision of the environment, all that
 // lived and died in it. An effect that nobody can ask about is spoken for by its own name
-// only.
+// only. Of a removal nobody has to say anything: it is tried again.
 func (d *decision) covered(named Operation) []operation.Key {
 	var keys []operation.Key
 	for _, o := range d.state.Operations() {
-		with := named.Intent.Kind == operation.Provision && o.Intent.Resource == named.Intent.Resource && o.Intent.Class != operation.NonReconcilable
+		with := named.Intent.Kind == operation.Provision && o.Intent.Resource == named.Intent.Resource && o.Intent.Class != operation.NonReconcilable && !removes(o)
 		if o.State == "unknown" && (with || o.Intent.Key == named.Intent.Key) {
 			keys = append(keys, o.Intent.Key)
 		}
@@ -157,11 +157,23 @@ func (d *decision) covered(named Operation) []operation.Key {
 
 // undisposed reports whether something is in doubt of which no person has said what became
 // of it: an operation, or the environment.
-func (d *decision) undisposed() bool {
-	if d.state.Doubted && d.state.looked() == 0 {
-		return true
+func (s State) undisposed() bool { return len(s.InDoubt()) > 0 }
+
+// InDoubt returns the operations of which a person has to say what became, in the order in which they were begun. The
+// provision of an environment in doubt stands for all that nobody else has to be asked about.
+func (s State) InDoubt() []operation.Key {
+	environment := s.Doubted && s.looked() == 0
+	var keys []operation.Key
+	for _, o := range s.Operations() {
+		unknown := o.State == "unknown" && o.Record.Outcome.Code != reason.OperationDissolved && !o.Intent.Kind.OfOutbox() && !removes(o)
+		if unknown && !(environment && o.Intent.Class != operation.NonReconcilable) || environment && o.Intent.Kind == operation.Provision {
+			keys = append(keys, o.Intent.Key)
+		}
 	}
-	return slices.ContainsFunc(d.state.Operations(), func(o Operation) bool {
-		return o.State == "unknown" && o.Record.Outcome.Code != reason.OperationDissolved && !o.Intent.Kind.OfOutbox()
-	})
+	return keys
+}
+
+// removes reports whether an operation removes its environment, or what is left in it.
+func removes(o Operation) bool {
+	return o.Intent.Kind == operation.Destroy || o.Intent.Kind == operation.Cleanup
 }

@@ -266,7 +266,44 @@ func (b *Builder) attempt(id workorder.AttemptID, e lifecycle.Event, now lifecyc
 		return nil
 	}
 	a.Result = new(workorder.Result)
-	return canonical.Decode(e.Body, a.Result)
+	if err := canonical.Decode(e.Body, a.Result); err != nil {
+		return err
+	}
+	if e.Family == "attempt.denied" {
+		a.Denied = a.Result.Detail
+	}
+	return nil
+}
+
+// doubted reports whether what became of a work order may stand in turns that were left out.
+func (b *Builder) doubted(o *Order) bool {
+	return o.trusted < b.recovered && !b.registry.Latest(kernel.WorkOrderMachine).Terminal(o.State)
+}
+
+// waits says what a work order that is not at its end waits for.
+func (b *Builder) waits(o Order) string {
+	last := b.attempts[o.Last]
+	switch {
+	case last != nil && !b.registry.Latest(kernel.AttemptMachine).Terminal(last.State):
+		return "" // It has an attempt, which says where it stands.
+	case o.State == "unknown_terminal":
+		return "a person, who says what became of its last attempt: docs/recovery.md"
+	case o.Doubted:
+		return LeftOut
+	case last != nil && last.State == "unknown_terminal" && !last.Terminal(b.registry):
+		return "a person, who ends what bears the name of its last attempt and says so once more, as docs/recovery.md shows: that environment is " + string(last.Environment)
+	case o.Blocked != "":
+		return "a change of the policies: " + o.Blocked
+	case o.Dependency != nil:
+		return "another work order: " + o.Dependency.Why
+	case o.Budget != nil:
+		return "a budget: " + o.Budget.Why
+	case o.Retry != nil:
+		return "its next attempt, after a pause"
+	case o.State == "submitted" || o.State == "ready":
+		return "the next tick"
+	}
+	return "a person: it is " + string(o.State)
 }
 
 // Index returns the index of what was added so far. What is added later does not change it.
@@ -277,14 +314,20 @@ func (b *Builder) Index() *Index {
 	for _, at := range b.attempts {
 		a := *at
 		if o := b.orders[a.WorkOrder]; o != nil {
-			a.Title, a.Mode, a.Tool, a.Order, a.Blocked = o.Title, o.Mode, o.Tool, o.State, o.Blocked
+			a.Title, a.Mode, a.Tool, a.Order, a.Doubted = o.Title, o.Mode, o.Tool, o.State, b.doubted(o)
 		}
 		x.Attempts = append(x.Attempts, a)
 	}
 	x.Orders = make([]Order, 0, len(b.orders))
 	for _, of := range b.orders {
 		o := *of
-		o.Doubted = o.trusted < b.recovered && !b.registry.Latest(kernel.WorkOrderMachine).Terminal(o.State)
+		closed := b.registry.Latest(kernel.WorkOrderMachine).Terminal(o.State)
+		o.Doubted = b.doubted(of)
+		if closed {
+			o.Retry = nil
+		} else {
+			o.Waits = b.waits(o)
+		}
 		x.Orders = append(x.Orders, o)
 	}
 	slices.SortFunc(x.Orders, func(a, c Order) int { return strings.Compare(string(a.ID), string(c.ID)) })

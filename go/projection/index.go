@@ -26,6 +26,9 @@ type Index struct {
 	Attempts []Attempt `json:"attempts"`
 }
 
+// LeftOut is what a work order waits for of which turns were left out.
+const LeftOut = "a person: turns were left out when the journal was recovered, and what became of it may stand in them (`writ command --help`: resume-work)"
+
 // Order is one row of the index: a work order.
 type Order struct {
 	ID    workorder.ID `json:"id"`
@@ -50,6 +53,8 @@ type Order struct {
 	Failure *kernel.Failure `json:"failure"`
 	// Retry is what it waits for before its next attempt, nil if it does not.
 	Retry *kernel.RetryWait `json:"retry"`
+	// Waits says what it waits for, empty for one that is at its end or has an attempt under way.
+	Waits string `json:"waits"`
 	// Raised is how a person approved it for its mode, nil if nobody did.
 	Raised *kernel.ModeRaised `json:"mode_raised"`
 	// Doubted says that turns were left out since it was submitted, when the journal was
@@ -77,8 +82,11 @@ type Attempt struct {
 	Environment lifecycle.State `json:"environment"`
 	// Result is nil until the attempt came to something.
 	Result *workorder.Result `json:"result"`
-	// Blocked says why the work order waits, empty if it does not.
-	Blocked string `json:"blocked"`
+	// Doubted says that turns were left out since its work order was submitted, when the journal was recovered: what
+	// became of it may stand in them.
+	Doubted bool `json:"doubted"`
+	// Denied says why the policies let nothing of it begin, empty if they did not deny it.
+	Denied string `json:"denied"`
 	// Begun and Changed are recorded clock readings in milliseconds since 1970 UTC.
 	Begun   int64 `json:"begun_unix_ms"`
 	Changed int64 `json:"changed_unix_ms"`

@@ -233,7 +233,7 @@ func (w *world) closed(t rapid.TB, r *host.Reading, a projection.Attempt) {
 	}
 	w.left(t, s)
 	w.kept(t, s)
-	if a.Blocked == "" && a.Result == nil || !a.Terminal(r.Kernel.Transitions()) {
+	if a.Result == nil || !a.Terminal(r.Kernel.Transitions()) {
 		plan, err := r.Kernel.Next(s)
 		t.Errorf("%s is left open: attempt %s, execution %s, environment %s, %d open operations; next %+v, %v",
 			a.ID, a.State, a.Execution, a.Environment, a.Open, plan, err)

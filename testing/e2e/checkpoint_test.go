@@ -114,10 +114,10 @@ func (c *chained) killed() {
 
 // shownAttempt is what `writ show` prints, as far as these tests look.
 type shownAttempt struct {
-	ID, State, Environment, Blocked string
-	Order                           string `json:"work_order"`
-	Result                          *struct{ Conclusion string }
-	StartsFrom                      *struct {
+	ID, State, Environment, Denied string
+	Order                          string `json:"work_order"`
+	Result                         *struct{ Conclusion string }
+	StartsFrom                     *struct {
 		Attempt  string
 		Position int64
 		Payload  string
@@ -337,8 +337,11 @@ func TestTheNextAttemptIsDecidedUnderThePoliciesOfItsDay(t *testing.T) {
 				}
 				return
 			}
-			if second.Result == nil || second.Result.Conclusion != "failed" || !strings.Contains(second.Blocked, test.why) {
-				t.Errorf("the second is %+v (%q), want it refused for %s", second, second.Blocked, test.why)
+			if second.Result == nil || second.Result.Conclusion != "failed" || !strings.Contains(second.Denied, test.why) {
+				t.Errorf("the second is %+v (%q), want it refused for %s", second, second.Denied, test.why)
+			}
+			if first.Denied != "" || first.Result == nil || first.Result.Conclusion != "lost" {
+				t.Errorf("the first, which ran and was lost, is %+v (%q)", first, first.Denied)
 			}
 			if second.Environment != "" || second.has("attempt.leased") || len(second.Outputs) > 0 {
 				t.Errorf("the second began: %+v", second)

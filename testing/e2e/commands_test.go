@@ -174,8 +174,8 @@ func truth(ts *script, args []string) error {
 	}
 	var index struct {
 		Attempts []struct {
-			State, Blocked string
-			Result         *struct{ Conclusion string }
+			State, Denied string
+			Result        *struct{ Conclusion string }
 		}
 	}
 	if err := json.Unmarshal([]byte(ts.ReadFile("stdout")), &index); err != nil {
@@ -184,7 +184,7 @@ func truth(ts *script, args []string) error {
 	var got []string
 	for _, a := range index.Attempts {
 		switch {
-		case a.Blocked != "":
+		case a.Denied != "":
 			got = append(got, "denied")
 		case a.Result != nil:
 			got = append(got, a.Result.Conclusion)

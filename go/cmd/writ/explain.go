@@ -53,12 +53,19 @@ func (c *command) explain(ctx context.Context, id string) error {
 	if decided {
 		e.Decision = &record
 	}
+	all, err := events(ctx, r, s.Subjects())
+	if err != nil {
+		return err
+	}
+	if e.Decided, err = decisions(ctx, r, all); err != nil {
+		return err
+	}
 	if plan, err := r.Kernel.Next(s); err == nil {
-		e.Next = next(plan)
+		e.Next = next(plan, atWork(r))
 		if plan.Done && s.Retained != nil && !s.Retained.Ended {
 			e.Next = "nothing: the attempt is closed; left of its workspace: " + count(s.Retained.Files, "file") + ", kept until " + moment(s.Retained.Until.UnixMilli)
 		}
-		if plan.Done && row.Order == "retry_wait" && s.Retry != nil && s.Retry.Attempt == s.Attempt {
+		if plan.Done && row.Order == "retry_wait" && !row.Doubted && s.Retry != nil && s.Retry.Attempt == s.Attempt {
 			e.Next += "; `writ tick` makes another attempt at the work order"
 		}
 	}
@@ -73,10 +80,12 @@ type explanation struct {
 	// Budget is nil for an attempt of which nothing is counted.
 	Budget   *shownBudget   `json:"budget"`
 	Decision *policy.Record `json:"decision"`
+	// Decided is what people have decided of it.
+	Decided []decided `json:"decided"`
 }
 
 // next says in words what a plan is.
-func next(p kernel.Plan) string {
+func next(p kernel.Plan, ifNobody string) string {
 	switch {
 	case p.Done:
 		return "nothing: the attempt is closed and nothing of it is left"
@@ -96,15 +105,25 @@ func next(p kernel.Plan) string {
 	return ifNobody + "begins " + strings.Join(kinds, ", ")
 }
 
-// ifNobody begins what is said of an open attempt: a `writ run` may be at work on it.
-const ifNobody = "if no `writ run` is carrying it out now, the next one "
+// atWork begins what is said of an open attempt: who may be carrying it out.
+func atWork(r *host.Reading) string {
+	switch who := r.Writer(); {
+	case !who.Known:
+		return "if no process is carrying it out now, the next `writ tick` "
+	case who.PID == 0:
+		return "no process is at work here: the next `writ tick` "
+	default:
+		return fmt.Sprintf("process %d is at work here, %q; should it end, the next `writ tick` ", who.PID, who.Activity)
+	}
+}
 
 func (e explanation) write(w io.Writer, s style) {
 	fmt.Fprintf(w, "\n%s  %s\n\n", s.bold(plain(e.Title)), standing(e.Attempt, s))
 	section(w, s, "attempt", string(e.ID))
-	if r := e.Result; r != nil && r.Detail != "" && e.Blocked == "" {
-		section(w, s, "why", why(*r, s)...)
+	if r := e.Result; r != nil && r.Detail != "" && e.Denied == "" {
+		section(w, s, "why", why(answered(e.Attempt, e.Decided), s)...)
 	}
+	section(w, s, "decided", decidedLines(e.Decided, s)...)
 	section(w, s, "next", e.Next)
 	e.Budget.write(w, s, e.ID)
 	if e.Decision == nil {
@@ -211,7 +230,8 @@ func (c *command) explainOperation(ctx context.Context, r *host.Reading, id stri
 		Receipt canonical.Digest  `json:"receipt,omitempty"`
 		Late    int               `json:"late_answers"`
 		Micros  int64             `json:"elapsed_us"`
-	}{o.Intent, o.State, o.Record.Outcome, json.RawMessage("null"), "", o.Late, o.ElapsedMicros}
+		Decided []decided         `json:"decided"`
+	}{o.Intent, o.State, o.Record.Outcome, json.RawMessage("null"), "", o.Late, o.ElapsedMicros, nil}
 	if len(o.Record.Outcome.Result) > 0 {
 		// As a document of its own: inside the outcome it would be printed as base64.
 		out.Result, out.Outcome.Result = json.RawMessage(o.Record.Outcome.Result), nil
@@ -219,9 +239,17 @@ func (c *command) explainOperation(ctx context.Context, r *host.Reading, id stri
 	if len(o.Record.Receipt) > 0 {
 		out.Receipt = canonical.Sum(o.Record.Receipt)
 	}
+	found, err := events(ctx, r, []lifecycle.Subject{lifecycle.Of(kernel.OperationMachine, string(key))})
+	if err != nil {
+		return err
+	}
+	if out.Decided, err = decisions(ctx, r, found); err != nil {
+		return err
+	}
 	return c.print(out, func(w io.Writer) {
 		st := c.style()
-		fmt.Fprintf(w, "\n%s  %s\n\n", st.bold(string(key)), meaning(o))
+		fmt.Fprintf(w, "\n%s  %s\n\n", st.bold(string(key)), meaning(o, len(out.Decided) > 0))
+		section(w, st, "decided", decidedLines(out.Decided, st)...)
 		section(w, st, "resource", o.Intent.Resource)
 		section(w, st, "class", string(o.Intent.Class)+": "+classMeaning(o.Intent.Class))
 		section(w, st, "digest", string(o.Intent.Digest))
@@ -238,14 +266,22 @@ func (c *command) explainOperation(ctx context.Context, r *host.Reading, id stri
 	})
 }
 
-func meaning(o kernel.Operation) string {
+func meaning(o kernel.Operation, decided bool) string {
 	switch o.State {
 	case "applied":
+		if decided {
+			return "took place, as a person found"
+		}
 		return "took place, in " + duration(o.ElapsedMicros)
 	case "not_applied":
+		if decided {
+			return "did not take place, as a person found"
+		}
 		return "did not take place"
 	case "unknown":
 		return "may or may not have taken place"
+	case "abandoned_unknown":
+		return "may or may not have taken place: a person gave it up"
 	}
 	return "was begun, and its outcome is not known yet"
 }

@@ -46,8 +46,10 @@ type shown struct {
 	// Proposals are what was to leave of the accepted result.
 	Proposals []proposal `json:"proposals"`
 	// Kept is what is kept of the workspace, nil where nothing is to be.
-	Kept   *kept        `json:"kept"`
-	Events []shownEvent `json:"events"`
+	Kept *kept `json:"kept"`
+	// Decided is what people have decided of it.
+	Decided []decided    `json:"decided"`
+	Events  []shownEvent `json:"events"`
 }
 
 type shownEvent struct {
@@ -57,6 +59,8 @@ type shownEvent struct {
 	Family    lifecycle.Family  `json:"family"`
 	Actor     string            `json:"actor"`
 	Guards    []lifecycle.Guard `json:"guards"`
+
+	body canonical.Raw
 }
 
 func (c *command) show(ctx context.Context, id string) error {
@@ -93,6 +97,9 @@ func (c *command) show(ctx context.Context, id string) error {
 	if out.Events, err = events(ctx, r, s.Subjects()); err != nil {
 		return err
 	}
+	if out.Decided, err = decisions(ctx, r, out.Events); err != nil {
+		return err
+	}
 	return c.print(out, func(w io.Writer) { out.write(w, c.style()) })
 }
 
@@ -109,7 +116,7 @@ func events(ctx context.Context, r *host.Reading, subjects []lifecycle.Subject) 
 	slices.SortFunc(all, journal.Order)
 	var shown []shownEvent
 	for _, e := range all {
-		shown = append(shown, shownEvent{e.Sequence, e.At.UnixMilli, e.Subject, e.Family, e.Actor, e.Guards})
+		shown = append(shown, shownEvent{e.Sequence, e.At.UnixMilli, e.Subject, e.Family, e.Actor, e.Guards, e.Body})
 	}
 	return shown, nil
 }
@@ -127,12 +134,10 @@ func (o shown) write(w io.Writer, s style) {
 	}
 	section(w, s, "started", startLines(o.StartsFrom, s)...)
 	section(w, s, "progress", few(checkpointLines(o.Checkpoints, s), "writ show --json "+string(o.ID))...)
-	if o.Blocked != "" {
-		section(w, s, "why", plain(o.Blocked))
+	if r := o.Result; r != nil && r.Detail != "" {
+		section(w, s, "why", why(answered(o.Attempt, o.Decided), s)...)
 	}
-	if r := o.Result; r != nil && r.Detail != "" && o.Blocked == "" {
-		section(w, s, "why", why(*r, s)...)
-	}
+	section(w, s, "decided", decidedLines(o.Decided, s)...)
 	o.Budget.write(w, s, o.ID)
 	var outputs [][]string
 	for _, e := range o.Outputs {

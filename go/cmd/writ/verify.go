@@ -37,6 +37,8 @@ type verification struct {
 	Damage []journal.Damage
 	// Accepted is damage that a recorded recovery gave up.
 	Accepted []journal.Damage
+	// Recoveries are those that the journal records.
+	Recoveries []evidence.Recovery
 	// Halted says that the journal takes no appends; Unrecorded why that could not be made
 	// so, although it should be.
 	Halted     bool
@@ -58,12 +60,13 @@ func (v verification) MarshalJSON() ([]byte, error) {
 		Intact     intact           `json:"intact"`
 		Damage     []damageLine     `json:"damage"`
 		Accepted   []damageLine     `json:"accepted"`
+		Recoveries []recoveryLine   `json:"recoveries"`
 		Halted     bool             `json:"halted"`
 		Unrecorded string           `json:"unrecorded,omitempty"`
 	}{
 		v.Journal.Batches, v.Journal.Events, v.Attempts, v.Receipts, v.Journal.Blobs, v.Journal.Collected,
 		v.Artifacts.Files, v.Artifacts.Bytes, v.Journal.Head, intact{v.Journal.Intact, v.Journal.IntactHead},
-		damageLines(v.Damage), damageLines(v.Accepted), v.Halted, v.Unrecorded,
+		damageLines(v.Damage), damageLines(v.Accepted), recoveryLines(v.Recoveries), v.Halted, v.Unrecorded,
 	})
 }
 
@@ -71,6 +74,24 @@ func (v verification) MarshalJSON() ([]byte, error) {
 type intact struct {
 	Turn  uint64           `json:"turn"`
 	Chain canonical.Digest `json:"chain,omitempty"`
+}
+
+// recoveryLine is one recovery, for a program.
+type recoveryLine struct {
+	Turn      uint64 `json:"turn"`
+	After     uint64 `json:"after_turn"`
+	LeftOut   uint64 `json:"left_out_turns"`
+	Kept      string `json:"kept_file"`
+	Principal string `json:"principal"`
+	Reason    string `json:"reason"`
+}
+
+func recoveryLines(all []evidence.Recovery) []recoveryLine {
+	out := []recoveryLine{}
+	for _, r := range all {
+		out = append(out, recoveryLine{r.Turn, r.Sequence, r.LeftOut, r.Kept.Name, r.Principal, r.Reason})
+	}
+	return out
 }
 
 // damageLine is one damage, for a program.
@@ -102,12 +123,12 @@ func (c *command) verify(ctx context.Context, args []string) error {
 	}
 	defer r.Close()
 	v := verification{Damage: []journal.Damage{}}
-	recoveries, err := evidence.Recoveries(ctx, r.Journal)
+	v.Recoveries, err = evidence.Recoveries(ctx, r.Journal)
 	damaged := func(d journal.Damage) { v.Damage = append(v.Damage, d) }
 	if err != nil {
 		damaged(journal.Damage{Where: "journal", What: err.Error()})
 	}
-	given := evidence.Lost(recoveries)
+	given := evidence.Lost(v.Recoveries)
 	report := func(d journal.Damage) {
 		if d.Artifact != "" && given[d.Artifact] {
 			v.Accepted = append(v.Accepted, d)
@@ -165,6 +186,10 @@ func (v verification) write(w io.Writer, s style) {
 	writeDamage(w, s, v.Damage)
 	for _, d := range v.Accepted {
 		fmt.Fprintf(w, "%s  %s: %s\n", s.faint("accepted"), d.Where, plain(d.What))
+	}
+	for _, r := range recoveryLines(v.Recoveries) {
+		fmt.Fprintf(w, "%s  after turn %d by %s, %s left out, the damaged file kept as %s: %s\n", s.faint("recovered"),
+			r.After, plain(r.Principal), count(int64(r.LeftOut), "turn"), plain(r.Kept), plain(r.Reason))
 	}
 	verdict := s.good("verified")
 	if len(v.Damage) > 0 {
