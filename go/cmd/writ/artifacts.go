@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/writ-runtime/writ/go/canonical"
 	"github.com/writ-runtime/writ/go/environment"
@@ -29,15 +32,28 @@ func (c *command) artifactsCommand() *cobra.Command {
 			return reason.New(reason.UsageInvalid, what, "", "write `writ artifacts list ATTEMPT` or `writ artifacts get ATTEMPT PATH`")
 		},
 	}
-	var output string
+	var to target
 	get := &cobra.Command{
 		Use:   "get ATTEMPT PATH | get DIGEST",
 		Short: "Copy an artifact out, checked against its digest",
-		Long:  "Prints the artifact, or with -o writes it to a file. A file appears only whole.",
-		Args:  between(1, 2),
-		RunE:  func(cmd *cobra.Command, args []string) error { return c.getArtifact(cmd.Context(), args, output) },
+		Long: "Prints the artifact, or with -o writes it to a file. A file appears only whole. What stands at its path is left\n" +
+			"alone: a file is replaced with --force only, and a folder, a link, a device or a pipe never.",
+		Args: between(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("output") && to.path == "" {
+				return reason.New(reason.UsageInvalid, "--output is empty", "", "name a file, or - for standard output")
+			}
+			if to.path == "-" {
+				to.path = ""
+			}
+			if to.path != "" {
+				to.path = c.path(to.path)
+			}
+			return c.getArtifact(cmd.Context(), args, to)
+		},
 	}
-	get.Flags().StringVarP(&output, "output", "o", "", "the file to write")
+	get.Flags().StringVarP(&to.path, "output", "o", "", "the file to write; - is standard output")
+	get.Flags().BoolVar(&to.force, "force", false, "replace a file that stands there already")
 	list := &cobra.Command{
 		Use:   "list ATTEMPT",
 		Short: "List the frozen outputs of an attempt",
@@ -76,7 +92,16 @@ func (c *command) listArtifacts(ctx context.Context, id string) error {
 	})
 }
 
-func (c *command) getArtifact(ctx context.Context, args []string, output string) error {
+func (c *command) getArtifact(ctx context.Context, args []string, to target) error {
+	if len(args) == 1 && (strings.HasPrefix(args[0], "att_") || strings.HasPrefix(args[0], "wo_")) {
+		return reason.New(reason.UsageInvalid, "which output of the attempt is not said", args[0],
+			"name the path too: `writ artifacts list "+args[0]+"`")
+	}
+	if to.path != "" {
+		if err := to.free(); err != nil {
+			return err
+		}
+	}
 	r, err := host.Read(ctx, c.state)
 	if err != nil {
 		return err
@@ -101,11 +126,11 @@ func (c *command) getArtifact(ctx context.Context, args []string, output string)
 		return err
 	}
 	defer body.Close()
-	if output == "" {
+	if to.path == "" {
 		_, err := io.Copy(guarded{c.out, unprinted}, body)
 		return err
 	}
-	return writeWhole(c.path(output), body)
+	return to.write(body)
 }
 
 // guarded makes refusals of the errors of a writer: in a copy, those of the reader are
@@ -138,28 +163,83 @@ func entry(m protocol.ArtifactManifest, path, attempt string) (canonical.Digest,
 	return "", reason.New(reason.ArtifactMissing, fmt.Sprintf("%s froze no output %q", attempt, path), "", remedy)
 }
 
-// writeWhole writes a file that appears under its name only once it is complete.
-func writeWhole(path string, body io.Reader) (err error) {
-	cannot := func(err error) error {
-		return reason.New(reason.UsageInvalid, "the artifact cannot be written", path, "choose a folder that exists and can be written").Because(err)
+// target is where an artifact is written; an empty path is standard output.
+type target struct {
+	path  string
+	force bool
+}
+
+// free refuses a path at which something stands that is not to be replaced. Whatever is no
+// regular file never is: a rename would put a file in its place.
+func (t target) free() error {
+	info, err := os.Lstat(t.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return t.unwritten(err)
+	case !info.Mode().IsRegular():
+		return reason.New(reason.UsageInvalid, "a "+kindOf(info.Mode())+" stands where the artifact is to be written", t.path,
+			"name the path of a file, or - for standard output")
+	case !t.force:
+		return reason.New(reason.UsageInvalid, "a file stands there already", t.path, "name another path, or replace it with --force")
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".writ-*")
+	return nil
+}
+
+// kindOf names what is no regular file.
+func kindOf(m fs.FileMode) string {
+	switch {
+	case m.IsDir():
+		return "folder"
+	case m&fs.ModeSymlink != 0:
+		return "symbolic link"
+	case m&fs.ModeDevice != 0:
+		return "device"
+	case m&fs.ModeNamedPipe != 0:
+		return "pipe"
+	case m&fs.ModeSocket != 0:
+		return "socket"
+	}
+	return "special file"
+}
+
+func (t target) unwritten(err error) error {
+	return reason.New(reason.ArtifactIO, "the artifact cannot be written", t.path, "choose a folder that exists and can be written").Because(err)
+}
+
+// write writes a file that appears under its name only once it is complete.
+func (t target) write(body io.Reader) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(t.path), ".writ-*")
 	if err != nil {
-		return cannot(err)
+		return t.unwritten(err)
 	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, os.Remove(f.Name()))
 		}
 	}()
-	if _, err := io.Copy(guarded{f, cannot}, body); err != nil {
+	if _, err := io.Copy(guarded{f, t.unwritten}, body); err != nil {
 		return errors.Join(err, f.Close())
 	}
 	if err := errors.Join(f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
-		return cannot(err)
+		return t.unwritten(err)
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return cannot(err)
+	return t.place(f.Name())
+}
+
+// place gives the written file its name. What came to stand there meanwhile is left alone.
+func (t target) place(written string) error {
+	err := unix.Renameat2(unix.AT_FDCWD, written, unix.AT_FDCWD, t.path, unix.RENAME_NOREPLACE)
+	if errors.Is(err, unix.EEXIST) || errors.Is(err, unix.EINVAL) {
+		// EINVAL is a file system that cannot promise it.
+		if err := t.free(); err != nil {
+			return err
+		}
+		err = os.Rename(written, t.path)
+	}
+	if err != nil {
+		return t.unwritten(err)
 	}
 	return nil
 }
