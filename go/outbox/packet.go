@@ -99,6 +99,7 @@ func readme(from *accepted, p Proposal) []byte {
 		s.WriteString("## Changes\n\n`changes.diff` is what it would change on the base commit. To try it, in the repository:\n\n" +
 			"    git switch --detach " + p.Base + "\n    git apply --index PATH/OF/THIS/FOLDER/changes.diff\n\n")
 	}
-	s.WriteString("To check the receipts, run `writ verify` over the evidence pack of the attempt.\n")
+	fmt.Fprintf(&s, "The receipts are not in this folder. To check them, ask whoever holds the state folder of the attempt to run:\n\n"+
+		"    writ verify %[1]s\n    writ receipts --json %[1]s\n", p.Attempt)
 	return []byte(s.String())
 }

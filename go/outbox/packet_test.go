@@ -31,7 +31,8 @@ func TestReviewPacket(t *testing.T) {
 		}
 	}
 	page := got["README.md"]
-	for _, part := range append([]string{"Count the words", "    # Not a heading", string(p.Attempt), string(w.state.WorkOrder), p.Base, string(p.Result), "changes.diff"},
+	for _, part := range append([]string{"Count the words", "    # Not a heading", string(p.Attempt), string(w.state.WorkOrder), p.Base, string(p.Result), "changes.diff",
+		"\n    writ verify " + string(p.Attempt) + "\n    writ receipts --json " + string(p.Attempt) + "\n"},
 		string(p.Receipts[0].Digest), string(p.Receipts[1].Digest), string(p.Files[0].Digest), p.Files[0].Path) {
 		if !strings.Contains(page, part) {
 			t.Errorf("the page does not say %q:\n%s", part, page)
