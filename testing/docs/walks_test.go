@@ -17,7 +17,7 @@ import (
 )
 
 // walks are the documents that a person follows from an empty folder.
-var walks = []string{"docs/outbox.md"}
+var walks = []string{"docs/outbox.md", "docs/budgets.md"}
 
 // A document that begins in an empty folder works as it stands there, and the program
 // prints what the document shows.
@@ -148,11 +148,11 @@ var variable = []struct {
 	is    *regexp.Regexp
 	stand string
 }{
-	{regexp.MustCompile(`\b(att|wo|dlv)_[-0-9a-f]+`), "${1}_ID"},
+	{regexp.MustCompile(`\b(att|wo|dlv|res)_[-0-9a-f]+`), "${1}_ID"},
 	{regexp.MustCompile(`\bsha256:[0-9a-f]+`), "DIGEST"},
 	{regexp.MustCompile(`\b[0-9a-f]{40}\b`), "COMMIT"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`), "TIME"},
-	{regexp.MustCompile(`\b\d+(\.\d+)? (µs|ms|s|min)( |$)`), "SPAN "},
+	{regexp.MustCompile(`\b\d+(\.\d+)? (µs|ms|s|min)\b`), "SPAN"},
 	{regexp.MustCompile(`\buid:\d+`), "PERSON"},
 	{regexp.MustCompile(`\s+`), " "},
 }
