@@ -17,7 +17,7 @@ import (
 )
 
 // walks are the documents that a person follows from an empty folder.
-var walks = []string{"docs/outbox.md", "docs/budgets.md"}
+var walks = []string{"docs/outbox.md", "docs/budgets.md", "docs/checkpoints.md"}
 
 // A document that begins in an empty folder works as it stands there, and the program
 // prints what the document shows.
@@ -108,12 +108,13 @@ func walk(t *testing.T, steps []step, program, dist string) {
 	}
 	// What it leaves in the background ends with it.
 	script.WriteString("jobs -p >'" + notes + "/left'\n")
-	ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
 	cmd := exec.CommandContext(ctx, "bash", "-c", script.String())
 	cmd.Dir = stand
 	cmd.Env = append(os.Environ(), "PATH="+notes+string(os.PathListSeparator)+os.Getenv("PATH"), "WRIT_DIST="+dist, "BUILD_WORKING_DIRECTORY=")
-	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+	// What the shell says by itself is that somebody was killed.
+	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("the shell: %v\n%s", err, out)
 	}
 	if left, err := os.ReadFile(filepath.Join(notes, "left")); err != nil || len(left) > 0 {
@@ -149,11 +150,14 @@ var variable = []struct {
 	stand string
 }{
 	{regexp.MustCompile(`\b(att|wo|dlv|res)_[-0-9a-f]+`), "${1}_ID"},
-	{regexp.MustCompile(`\bsha256:[0-9a-f]+`), "DIGEST"},
+	{regexp.MustCompile(`\bsha256:[0-9a-f]+…?`), "DIGEST"},
 	{regexp.MustCompile(`\b[0-9a-f]{40}\b`), "COMMIT"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`), "TIME"},
 	{regexp.MustCompile(`\b\d+(\.\d+)? (µs|ms|s|min)\b`), "SPAN"},
 	{regexp.MustCompile(`\buid:\d+`), "PERSON"},
+	{regexp.MustCompile(`\bposition \d+`), "position N"},
+	{regexp.MustCompile(`\b\d+ validated`), "N validated"},
+	{regexp.MustCompile(`"(computed|started_at)":\d+`), `"$1":N`},
 	{regexp.MustCompile(`\s+`), " "},
 }
 
