@@ -17,7 +17,7 @@ import (
 )
 
 // walks are the documents that a person follows from an empty folder.
-var walks = []string{"docs/outbox.md", "docs/budgets.md", "docs/checkpoints.md"}
+var walks = []string{"docs/outbox.md", "docs/budgets.md", "docs/checkpoints.md", "docs/retention.md"}
 
 // A document that begins in an empty folder works as it stands there, and the program
 // prints what the document shows.
